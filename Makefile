@@ -1,0 +1,76 @@
+# Every target sets up what it needs by itself and may be run again at any time.
+#
+#   make demo        the sample case -> the verdict (no root, no GPU, no compiler)
+#   make test        all gates and tests; as root on Debian also the live eBPF ones
+#   make lint        the gates that are no tests
+#   make bench       benchmark tables, beside the numbers to reach
+#   make lab         the fast fault-injection scenarios, live (root)
+#   make lab-full    every scenario, live (root)
+#   make samples     record the sample cases again (root)
+#   make bpf         compile the CO-RE objects of the recorder (clang)
+#   make wheelhouse  one archive for a laptop that is offline too
+#   make wheelhouse-check  install that archive inside the trip-wire and run the demo
+
+SHELL  := /bin/bash
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint bench lab lab-full samples bpf host picture wheelhouse wheelhouse-check clean
+
+demo: $(VENV)/.core
+	@$(BIN)/coldtrace demo
+
+test: host $(VENV)/.dev bpf
+	@.ci/gates
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	@.ci/gates
+
+bench: host $(VENV)/.dev bpf
+	@$(BIN)/python -m tests.bench
+
+lab: host $(VENV)/.dev bpf
+	@$(BIN)/python -m pytest tests/lab $(PYTEST_ARGS)
+
+lab-full: host $(VENV)/.dev bpf
+	@$(BIN)/python -m tests.lab.scoreboard
+
+samples: host $(VENV)/.dev bpf
+	@$(BIN)/python -m tests.lab.make_samples
+
+picture: $(VENV)/.core
+	@$(BIN)/python -m workbench.charts.picture samples/late-rank samples/img/late-rank.png
+
+# Objects are compiled ahead of time where clang is; elsewhere the bcc loader still works.
+bpf:
+	@if command -v clang-14 clang >/dev/null 2>&1; then $(MAKE) --silent -C capture/bpf; \
+	else echo "coldtrace: note: no clang here: CO-RE objects are not built" >&2; fi
+
+host:
+	@.ci/prepare-host
+
+wheelhouse: $(VENV)/.dev
+	@.ci/wheelhouse/build $(BIN)/python
+
+wheelhouse-check: $(VENV)/.dev
+	@$(BIN)/python -m tests.offline.check_wheelhouse dist/coldtrace-*.tar
+
+$(VENV)/.core: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "coldtrace: error: $(PYTHON) is older than Python 3.11" >&2; \
+	      echo "coldtrace: hint: make PYTHON=/path/to/python3.11" >&2; exit 2; }
+	@echo "coldtrace: note: setting up $(VENV) (once, about a minute)" >&2
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade pip
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	@$(PIP) install --group dev
+	@touch $@
+
+clean:
+	rm -rf $(VENV) dist tests/lab/build capture/bpf/*.bpf.o
