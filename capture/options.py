@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
 
 from capture.errors import CaptureError
 from capture.layout import LAYOUTS
@@ -46,12 +45,12 @@ class RecordOptions:
     probe_set: str = "standard"
     loader: str = "auto"
     off_cpu_min_ns: int = 100_000
-    duration_ns: Optional[int] = None
+    duration_ns: int | None = None
     until_exit: bool = False
     return_probes: bool = True
-    libbpf: Optional[Path] = None
+    libbpf: Path | None = None
     seal: bool = True
-    spool: Optional[Path] = None
+    spool: Path | None = None
     keep_spool: bool = False
 
 
