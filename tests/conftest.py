@@ -1,19 +1,23 @@
 """The suite's own ground: the trip-wire around the whole session, and what is skipped.
 
-Where pytest is root, everything runs in a network namespace in which only loopback works
-and every other packet is recorded (tests/offline/tripwire.py); one packet fails the run.
+Where pytest is root, everything runs in a network namespace in which only loopback
+works and every other packet is recorded (tests/offline/tripwire.py); one packet fails
+the run.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.offline.tripwire import Tripwire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 BTF = Path("/sys/kernel/btf/vmlinux")

@@ -1,4 +1,4 @@
-"""The wheel works away from the checkout: built, installed alone, its demo run elsewhere."""
+"""The wheel works away from the checkout: installed alone, its demo run elsewhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a fresh environment that holds the wheel and sees our dependencies only."""
+    """Return a fresh environment with the wheel that sees our dependencies only."""
     home = tmp_path_factory.mktemp("installed")
     venv.create(home, with_pip=True, symlinks=True)
     pip = [home / "bin/python", "-m", "pip", "--disable-pip-version-check", "install"]

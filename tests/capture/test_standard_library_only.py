@@ -15,7 +15,12 @@ MODULES = sorted(
     for path in (ROOT / "capture").rglob("*.py")
     if path.name not in {"__init__.py", "__main__.py"}
 )
-IMPORT = "import sys; sys.path.insert(0, {root!r}); import importlib\nfor m in {modules!r}: importlib.import_module(m)"
+IMPORT = """
+import importlib, sys
+sys.path.insert(0, {root!r})
+for name in {modules!r}:
+    importlib.import_module(name)
+"""
 
 
 def _python(modules: list[str]) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,8 @@
 """Install a wheelhouse archive inside the trip-wire and run the demo from it.
 
 Run as root: ``python -m tests.offline.check_wheelhouse dist/coldtrace-*.tar``.
-Prints what the demo prints, then how many packets tried to leave loopback; exits 1 if any.
+Prints what the demo prints, then how many packets tried to leave loopback; exits 1 if
+there was one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A network namespace in which loopback works and every other packet is a recorded fact.
+"""A network namespace where loopback works and every other packet is a recorded fact.
 
-With loopback alone a forbidden request fails at once and leaves no trace, so a test that
-looks only at results passes although the program tried.  Here the default route leads into
-a veth pair whose far end is read by a packet socket: nothing leaves the machine, and what
-was tried by any process started inside is in ``Tripwire.attempts``.
+With loopback alone a forbidden request fails at once and leaves no trace, so a test
+that looks only at results passes although the program tried.  Here the default route
+leads into a veth pair whose far end is read by a packet socket: nothing leaves the
+machine, and what any process started inside has tried is in ``Tripwire.attempts``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _call(name: str, *args: int) -> None:
 
 
 class Tripwire:
-    """Move the calling thread, and every process it starts, into a watched namespace."""
+    """Move the calling thread, and all it starts, into a watched namespace."""
 
     def __init__(self) -> None:
         self.attempts: list[str] = []
