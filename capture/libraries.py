@@ -151,11 +151,10 @@ class LibraryTable:
             return None
         try:
             kind = kind_by_name(mapping.path)
-            key = (mapping.device, mapping.inode)
             is_probed = kind is not None
-            return self._add(fd, mapping.path, key, kind or "other", is_probed=is_probed)
-                fd, mapping.path, key, kind or "other", is_probed=kind is not None
-            )
+            key = (mapping.device, mapping.inode)
+            path = mapping.path
+            return self._add(fd, path, key, kind or "other", is_probed=is_probed)
         except ElfError as error:
             os.close(fd)
             self._refused.add((mapping.device, mapping.inode))
