@@ -1,0 +1,1 @@
+"""Cases: loading bundles, the view library and its rows."""
