@@ -1,0 +1,103 @@
+-- What each host's bundles can and cannot say about each known stream.
+--
+-- observed: all asked probes were attached and at most 1 % of the records were lost.
+-- partial: less than that. silent: probes in libraries that nobody ran through, which
+-- does not prove absence, for the code may be linked statically. absent: not recorded.
+--
+-- grain:   host_id, stream
+-- reads:   stg_bundle, stg_bundle_stream
+--
+-- columns:
+--   host_id    INTEGER         host
+--   stream     VARCHAR         stream
+--   from_ns    BIGINT   ns     recorded from, host MONOTONIC
+--   to_ns      BIGINT   ns     recorded until, host MONOTONIC
+--   state      VARCHAR         observed, partial, silent or absent
+--   reason     VARCHAR         why it is not observed; columns that are missing
+--   lost_ratio DOUBLE   ratio  records lost, of all that should be there
+
+with known (stream, never) as (
+    values
+    ('collective', null),
+    ('gpu_call', null),
+    ('off_cpu', null),
+    ('gpu_kernel', 'GPU-side times are not recorded by this capture')
+),
+
+pair as (
+    select
+        b.bundle_id,
+        b.host_id,
+        k.stream,
+        k.never,
+        s.stream is null as is_missing,
+        s.kind,
+        s.asked_probe_count as asked,
+        s.attached_probe_count as attached,
+        s.hit_count,
+        s.from_ns,
+        s.to_ns,
+        coalesce(s.is_damaged, false) as is_damaged,
+        s.row_count - s.loaded_row_count as unread_count,
+        list_sort(s.missing_columns) as missing,
+        s.lost_count / nullif(s.row_count + s.lost_count, 0)::double as lost_ratio
+    from stg_bundle as b
+    cross join known as k
+    left join stg_bundle_stream as s
+        on b.bundle_id = s.bundle_id and k.stream = s.stream
+),
+
+judged as (
+    select
+        *,
+        case
+            when is_missing
+                then coalesce(never, 'the stream ' || stream || ' was not recorded')
+            when asked > 0 and attached = 0
+                then
+                    'none of ' || asked || ' probes of ' || stream
+                    || ' could be attached'
+            when kind = 'uprobe' and coalesce(hit_count, 0) = 0
+                then
+                    'no call of ' || stream
+                    || ' passed a probe; it may be linked statically'
+            when is_damaged
+                then
+                    stream || ' is damaged: ' || unread_count
+                    || ' rows could not be read'
+            when attached < asked
+                then
+                    attached || ' of ' || asked || ' probes of ' || stream
+                    || ' were attached'
+            when lost_ratio > 0.01
+                then round(100 * lost_ratio, 1) || ' % of ' || stream || ' were lost'
+        end as fault,
+        case
+            when is_missing or (asked > 0 and attached = 0) then 'absent'
+            when kind = 'uprobe' and coalesce(hit_count, 0) = 0 then 'silent'
+            when is_damaged or attached < asked or lost_ratio > 0.01 then 'partial'
+            else 'observed'
+        end as bundle_state
+    from pair
+)
+
+select
+    host_id,
+    stream,
+    min(from_ns) as from_ns,
+    max(to_ns) as to_ns,
+    case
+        when min(bundle_state) = max(bundle_state) then min(bundle_state)
+        else 'partial'
+    end as state,
+    coalesce(
+        string_agg(distinct fault, '; ' order by fault),
+        'not recorded: '
+        || array_to_string(
+            list_sort(list_distinct(flatten(list(missing) filter (len(missing) > 0)))),
+            ', '
+        )
+    ) as reason,
+    coalesce(max(lost_ratio), 0) as lost_ratio
+from judged
+group by host_id, stream

@@ -1,0 +1,46 @@
+-- One host of the case: a machine in one boot.
+--
+-- Every host with a bundle is here, also where its own facts could not be read.
+--
+-- grain:   host_id
+-- reads:   stg_bundle, stg_host
+--
+-- columns:
+--   host_id        INTEGER      host
+--   host_name      VARCHAR      name of the host, as recorded
+--   boot_id        VARCHAR      identity of the boot
+--   machine_id     VARCHAR      identity of the installation
+--   architecture   VARCHAR      instruction set
+--   kernel_release VARCHAR      kernel
+--   os_name        VARCHAR      operating system
+--   cpu_count      INTEGER      CPUs
+--   bundle_count   BIGINT       bundles of it in this case
+--   start_ns       BIGINT   ns  first recording began, host MONOTONIC
+--   stop_ns        BIGINT   ns  last recording ended, host MONOTONIC
+
+with described as (
+    select
+        host_id,
+        max(architecture) as architecture,
+        max(kernel_release) as kernel_release,
+        max(os_name) as os_name,
+        max(cpu_count) as cpu_count
+    from stg_host
+    group by host_id
+)
+
+select
+    b.host_id,
+    max(b.host_name) as host_name,
+    max(b.boot_id) as boot_id,
+    max(b.machine_id) as machine_id,
+    any_value(d.architecture) as architecture,
+    any_value(d.kernel_release) as kernel_release,
+    any_value(d.os_name) as os_name,
+    any_value(d.cpu_count) as cpu_count,
+    count(*) as bundle_count,
+    min(b.start_ns) as start_ns,
+    max(b.stop_ns) as stop_ns
+from stg_bundle as b
+left join described as d on b.host_id = d.host_id
+group by b.host_id
