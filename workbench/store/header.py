@@ -1,9 +1,9 @@
 """The comment at the head of a view file, read into data.
 
 A header is the only documentation a view has, and it is checked: the catalogue, the
-comments in the database, ``coldtrace views`` and ``sql/README.md`` are all made from it,
-and a header that does not tell the truth about its select is an error.  A side-car file
-was rejected, because such files drift.
+comments in the database, ``coldtrace views`` and ``sql/README.md`` are all made from
+it, and a header that does not tell the truth about its select is an error.  A side-car
+file was rejected, because such files drift.
 
 Grammar, in the order of a file::
 
@@ -34,10 +34,20 @@ from workbench.errors import ViewHeaderError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LISTS = ("grain", "reads", "requires", "uses")
-FLAGS = ("materialize", "exclusive")
-TEXTS = ("subject", "gap", "caveat", "source", "since")
-FIELDS = (*LISTS, *FLAGS, *TEXTS, "columns")
+FIELDS = (
+    "grain",
+    "reads",
+    "requires",
+    "uses",
+    "subject",
+    "gap",
+    "materialize",
+    "exclusive",
+    "caveat",
+    "source",
+    "since",
+    "columns",
+)
 
 SCALAR_TYPES = (
     "BIGINT",
@@ -135,18 +145,23 @@ def parse_header(text: str, *, view: str) -> ViewHeader:
     notes, at = _notes(lines)
     fields = {field.name: field for field in _fields(lines, at, view=view)}
     columns, is_shared = _columns(fields, view=view)
-    lists = {name: _list_of(fields, name) for name in LISTS}
-    flags = {name: _flag_of(fields, name, view=view) for name in FLAGS}
-    texts = {name: _text_of(fields, name) for name in TEXTS}
     return ViewHeader(
         purpose=purpose,
         notes=notes,
+        grain=_list_of(fields, "grain"),
+        reads=_list_of(fields, "reads"),
+        requires=_list_of(fields, "requires"),
+        uses=_list_of(fields, "uses"),
+        materialize=_flag_of(fields, "materialize", view=view),
+        exclusive=_flag_of(fields, "exclusive", view=view),
+        subject=_text_of(fields, "subject"),
+        gap=_text_of(fields, "gap"),
+        caveat=_text_of(fields, "caveat"),
+        source=_text_of(fields, "source"),
+        since=_text_of(fields, "since"),
         columns=columns,
         has_shared_columns=is_shared,
         declared=frozenset(fields),
-        **lists,
-        **flags,
-        **texts,
     )
 
 
@@ -198,9 +213,7 @@ def _fields(lines: list[str], at: int, *, view: str) -> Iterator[_Field]:
         yield current
 
 
-def _begin(
-    found: re.Match[str], number: int, seen: set[str], *, view: str
-) -> _Field:
+def _begin(found: re.Match[str], number: int, seen: set[str], *, view: str) -> _Field:
     name = found[1]
     if name not in FIELDS:
         raise ViewHeaderError(
@@ -239,7 +252,7 @@ def _text_of(fields: dict[str, _Field], name: str) -> str | None:
 def _columns(
     fields: dict[str, _Field], *, view: str
 ) -> tuple[tuple[Column, ...], bool]:
-    """Return the declared columns, and whether they are the shared ones of a finding."""
+    """Return the declared columns, and whether they are those of every finding."""
     if "columns" not in fields:
         raise ViewHeaderError("no field 'columns'", view=view, line=1)
     field = fields["columns"]

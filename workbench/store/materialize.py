@@ -1,15 +1,15 @@
 """Views, kept rows and models made current in a case, and nothing made twice.
 
-Every node of the library has a stamp: the hash of its file, of the macros, of the stamps
-of all it reads, and, at the bottom, of the set of loaded bundles; a model's stamp holds
-the source of its package instead of a file.  The stamps of what a case holds stand in
-``mat.stamp``; only what differs is made again.  Nothing else decides: no clock, no
-version number, no flag.
+Every node of the library has a stamp: the hash of its file, of the macros, of the
+stamps of all it reads, and, at the bottom, of the set of loaded bundles; a model's
+stamp holds the source of its package instead of a file.  The stamps of what a case
+holds stand in ``mat.stamp``; only what differs is made again.  Nothing else decides: no
+clock, no version number, no flag.
 
 In a case that is open read-only a stale view becomes a temporary one.  A stale *model*
 cannot: its tables live in the schema ``model``, which the temporary catalogue cannot
-have.  Answering from its old rows would be wrong evidence, so that is an error with
-the way out.  Kept rows are then not built until somebody asks for the view (`keep`), since
+have.  Answering from its old rows would be wrong evidence, so that is an error with the
+way out.  Kept rows are then not built until somebody asks for the view (`keep`), since
 a query on one view must not pay for all.
 """
 
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from workbench.errors import CaseError, ViewError
+from workbench.store.catalogue import describe, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -92,11 +93,11 @@ def _create_view(library: Library, view: View) -> int | None:
     connection.execute(f"drop table if exists mat.{name}")
     if view.header.materialize:
         _execute(library, view, f"create table mat.{name} as\n", view.body)
-        count = connection.execute(f"select count(*) from mat.{name}").fetchall()  # noqa: S608 -- a quoted name of the library
+        count = connection.execute(f"from mat.{name} select count(*)").fetchall()
         row_count = int(count[0][0])
-        source = f"select * from mat.{name}"  # noqa: S608 -- a quoted name of the library
+        source = f"from mat.{name}"
     _execute(library, view, f"create or replace view {name} as\n", source)
-    describe(library, view, f"main.{name}")
+    describe(library.connection, view, f"main.{name}")
     return row_count
 
 
@@ -131,7 +132,7 @@ def _create_model_table(library: Library, key: str) -> None:
     columns = ", ".join(f"{quote(each.name)} {each.type}" for each in view.columns)
     table = f"model.{quote(view.name)}"
     library.connection.execute(f"create or replace table {table} ({columns})")
-    describe(library, view, table)
+    describe(library.connection, view, table)
 
 
 def _drop_unknown(library: Library, current: dict[str, str]) -> None:
@@ -178,7 +179,7 @@ def overlay(library: Library) -> list[str]:
         view = library.views[node]
         head = f"create or replace temp view {quote(node)} as\n"
         _execute(library, view, head, view.body)
-        describe(library, view, f"temp.main.{quote(node)}")
+        describe(library.connection, view, f"temp.main.{quote(node)}")
     return stale
 
 
@@ -201,7 +202,7 @@ def keep(library: Library, names: Iterable[str]) -> list[str]:
             continue
         _execute(library, view, f"create temp table {table} as\n", view.body)
         library.connection.execute(
-            f"create or replace temp view {quote(node)} as select * from {table}"  # noqa: S608 -- quoted names of the library
+            f"create or replace temp view {quote(node)} as from {table}"
         )
         held.append(node)
     return held
@@ -245,8 +246,10 @@ def stamps(library: Library) -> dict[str, str]:
             made[node] = stored[node]
             continue
         parts = [macros, _own_text(library, node)]
-        for name in sorted(library.reads(node)):
-            parts.append(f"{name} {made.get(name, generation)}")
+        parts += [
+            f"{name} {made.get(name, generation)}"
+            for name in sorted(library.reads(node))
+        ]
         parts += [made[name] for name in library.feeds(node)]
         made[node] = _digest("\0".join(parts))
     return made
@@ -283,25 +286,6 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def describe(library: Library, view: View, relation: str) -> None:
-    """Write a view's header into the catalogue of the database."""
-    kind = "table" if view.layer == "model" else "view"
-    library.connection.execute(
-        f"comment on {kind} {relation} is {literal(view.header.purpose)}"
-    )
-    for column in view.columns:
-        try:
-            library.connection.execute(
-                f"comment on column {relation}.{quote(column.name)} "
-                f"is {literal(column.comment)}"
-            )
-        except duckdb.Error as error:
-            raise ViewError(
-                f"declares the column {column.name}, which its select does not give",
-                view=view.name,
-            ) from error
-
-
 def _execute(library: Library, view: View, head: str, body: str) -> None:
     try:
         library.connection.execute(head + body)
@@ -322,15 +306,3 @@ def _file_line(view: View, error: duckdb.Error) -> int | None:
         return None
     before = view.text.partition(view.body)[0].count("\n")
     return before + int(found[1]) - 1
-
-
-def quote(name: str) -> str:
-    """Return a name as an SQL identifier."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
-
-
-def literal(text: str) -> str:
-    """Return a text as an SQL string."""
-    escaped = text.replace("'", "''")
-    return f"'{escaped}'"

@@ -1,9 +1,9 @@
 """What a select reads, from DuckDB's own parse tree.
 
-The tree is that of ``json_serialize_sql``: no regular expression can tell a table from a
-word in a string.  Three things are not plain table nodes: a common table expression
-bears its own name; a recursive one with ``using key`` appears once more under the schema
-``recurring``; and a relation that a macro is given is a string argument of a
+The tree is that of ``json_serialize_sql``: no regular expression can tell a table from
+a word in a string.  Three things are not plain table nodes: a common table expression
+bears its own name; a recursive one with ``using key`` appears once more under the
+schema ``recurring``; and a relation that a macro is given is a string argument of a
 table function.
 """
 

@@ -1,28 +1,29 @@
 """The view ``finding``: one verdict for every finding and every subject.
 
-A finding file says only what it found, or that it cannot decide.  Everything else follows
-from the headers and from ``coverage``, in SQL that is generated here, so that no author
-can turn missing evidence into an all-clear:
+A finding file says only what it found, or that it cannot decide.  Everything else
+follows from the headers and from ``coverage``, in SQL that is generated here, so that
+no author can turn missing evidence into an all-clear:
 
-- a required stream that no capture of the subject's host observed: ``not_observed``, and
-  whatever the file says is not used;
-- ``found``: stands; where a required stream is partial, its confidence is one step lower;
-- a row of the file's ``gap`` view for the subject: ``not_observed`` with its reason, for
-  evidence that no capture of this format can hold;
+- a required stream that no capture of the subject's host observed: ``not_observed``,
+  and whatever the file says is not used;
+- ``found``: stands; where a required stream is partial, its confidence is one step
+  lower;
+- a row of the file's ``gap`` view for the subject: ``not_observed`` with its reason,
+  for evidence that no capture of this format can hold;
 - ``not_decidable``, or any other word of the file: ``not_decidable``;
 - no row, a required stream partial: ``not_decidable``;
 - no row, every required stream observed: ``clear``.
 
 A stream of a host is taken as missing if every row of coverage for it is ``absent`` or
-``silent`` or if there is none, as observed if every row is ``observed``, else as partial:
-two captures of one host, one of them without the stream, prove nothing for the whole time.
-A subject that is no single host (``host_id`` NULL, the job) is judged by the rows of
-all hosts in the same way.
+``silent`` or if there is none, as observed if every row is ``observed``, else as
+partial: two captures of one host, one of them without the stream, prove nothing for the
+whole time. A subject that is no single host (``host_id`` NULL, the job) is judged by
+the rows of all hosts in the same way.
 
-A subject gets one row, except where its file found several windows.  Of several rows that
-say ``not_decidable`` one is kept, and none beside a found one.  A row of a file whose subject the
-subject view does not know is kept and judged by its own host, since a finding must
-not get lost for want of a fact.
+A subject gets one row, except where its file found several windows.  Of several rows
+that say ``not_decidable`` one is kept, and none beside a found one.  A row of a file
+whose subject the subject view does not know is kept and judged by its own host, since a
+finding must not get lost for want of a fact.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from workbench.errors import ViewHeaderError
-from workbench.store.header import Column
+from workbench.store.finding_schema import COLUMNS, FILE_COLUMNS, LISTS, SUBJECT_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -47,49 +48,6 @@ PSEUDO_STREAM = "gpu_kernel"
 NOT_RECORDED = "not in any capture of this case"
 
 
-def _column(name: str, kind: str, meaning: str, unit: str | None = None) -> Column:
-    return Column(name=name, type=kind, unit=unit, meaning=meaning)
-
-
-FILE_COLUMNS = (
-    _column("verdict", "VARCHAR", "found or not_decidable"),
-    _column("subject_kind", "VARCHAR", "what the verdict is about: rank, host, job"),
-    _column("subject_id", "VARCHAR", "which one"),
-    _column("host_id", "INTEGER", "host of the subject; NULL: no single one"),
-    _column("rank", "INTEGER", "rank of the subject; NULL: it is no rank"),
-    _column("window_from_ns", "BIGINT", "begin of the window, cluster time", "ns"),
-    _column("window_to_ns", "BIGINT", "end of the window, cluster time", "ns"),
-    _column("cause", "VARCHAR", "code of the view cause; NULL where none is shown"),
-    _column("magnitude_ns", "BIGINT", "how much it costs where it happens", "ns"),
-    _column(
-        "clock_error_ns", "BIGINT", "half-width of the clock band it stands on", "ns"
-    ),
-    _column("slowdown_ratio", "DOUBLE", "job as recorded over the ideal job, >= 1"),
-    _column("share_ratio", "DOUBLE", "part of the job's excess that is this subject's"),
-    _column("step_count", "BIGINT", "steps looked at"),
-    _column("affected_step_count", "BIGINT", "steps in which it happens"),
-    _column("period_steps", "BIGINT", "steps from one time to the next; NULL: none"),
-    _column("confidence", "VARCHAR", "high, medium or low"),
-    _column("evidence_view", "VARCHAR", "view whose rows show it"),
-    _column("evidence_keys", "VARCHAR[]", "columns and values that pick those rows"),
-    _column("evidence_for", "VARCHAR[]", "what supports it"),
-    _column("evidence_against", "VARCHAR[]", "what speaks against it"),
-    _column("not_checked", "VARCHAR[]", "what was not looked at, with the reason"),
-    _column("next_step", "VARCHAR", "what to do next"),
-)
-"""Columns that every finding file gives, in this order."""
-
-COLUMNS = (
-    _column("finding", "VARCHAR", "finding file that asked"),
-    _column(
-        "verdict", "VARCHAR", "found, clear, not_decidable or not_observed"
-    ),
-    *FILE_COLUMNS[1:],
-)
-"""Columns of the view ``finding``."""
-
-LISTS = ("evidence_keys", "evidence_for", "evidence_against", "not_checked")
-SUBJECT_COLUMNS = ("subject_kind", "subject_id", "host_id", "rank")
 def generate(views: Mapping[str, View]) -> str:
     """Return the text of the view file ``finding`` for these views."""
     files = [view for view in views.values() if view.layer == "finding"]

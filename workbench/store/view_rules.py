@@ -13,6 +13,7 @@ import duckdb
 
 from workbench.errors import ViewError, ViewHeaderError
 from workbench.store import verdict
+from workbench.store.finding_schema import FILE_COLUMNS
 from workbench.store.header import PURPOSE_LENGTH
 
 if TYPE_CHECKING:
@@ -112,13 +113,11 @@ def _reads(library: Library, view: View) -> Iterator[ViewError]:
 
 
 def _model_reads(library: Library, view: View) -> Iterator[ViewError]:
-    """A table's file may say what its model reads; then it must be true."""
+    """Compare what the file of a table says that its model reads, if it does."""
     for writer in library.feeds(f"model.{view.name}"):
         actual = library.reads(writer)
         if "reads" in view.header.declared and set(view.header.reads) != actual:
-            yield _fault(
-                view, f"its model reads {', '.join(sorted(actual))}", "reads"
-            )
+            yield _fault(view, f"its model reads {', '.join(sorted(actual))}", "reads")
 
 
 def _layer(library: Library, view: View) -> Iterator[ViewError]:
@@ -169,8 +168,8 @@ def _finding(library: Library, view: View) -> Iterator[ViewError]:
         return
     if header.subject is None:
         yield _fault(view, "a finding must name its subject", "subject")
-    if header.columns and header.columns != verdict.FILE_COLUMNS:
-        wanted = [(each.name, each.type) for each in verdict.FILE_COLUMNS]
+    if header.columns and header.columns != FILE_COLUMNS:
+        wanted = [(each.name, each.type) for each in FILE_COLUMNS]
         if [(each.name, each.type) for each in header.columns] != wanted:
             yield _fault(view, "its columns are not those of a finding", "columns")
     if header.gap is not None:

@@ -1,15 +1,15 @@
 """The view library: a folder of selects, their headers and how they hang together.
 
-One file is one view is one bare select.  What a view reads comes from DuckDB's own parse
-tree, so the order of creation is computed and a cycle cannot be written.  A model (what
-SQL cannot compute) is a node of the same graph: it reads views and writes the tables
-``model.<name>``, each with a header file in ``sql/model``.
+One file is one view is one bare select.  What a view reads comes from DuckDB's own
+parse tree, so the order of creation is computed and a cycle cannot be written.  A model
+(what SQL cannot compute) is a node of the same graph: it reads views and writes the
+tables ``model.<name>``, each with a header file in ``sql/model``.
 
 The folder of the library is ``workbench/sql`` in an installed wheel and the
 repository's ``sql`` in a checkout, since an editable install cannot place files.  Views
-of the user's own lie in ``$COLDTRACE_VIEWS`` or ``~/.config/coldtrace/views``, in the same
-layers; they never shadow a view of the library and are never written into a case, so a
-case means the same on every machine.
+of the user's own lie in ``$COLDTRACE_VIEWS`` or ``~/.config/coldtrace/views``, in the
+same layers; they never shadow a view of the library and are never written into a case,
+so a case means the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import duckdb
+
 from workbench.errors import ViewError
 from workbench.store import materialize, models, verdict
+from workbench.store.finding_schema import FILE_COLUMNS
 from workbench.store.header import Column, ViewHeader, parse_header, split_file
 from workbench.store.sql_tree import SqlTree, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    import duckdb
 
     from workbench.store.case import Case
     from workbench.store.models import ModelSpec
@@ -64,7 +65,7 @@ class View:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Return the declared columns."""
-        return verdict.FILE_COLUMNS if self._is_shared else self.header.columns
+        return FILE_COLUMNS if self._is_shared else self.header.columns
 
     @property
     def _is_shared(self) -> bool:
@@ -115,9 +116,7 @@ class Library:
         own: Path | None = None,
         specs: Mapping[str, ModelSpec] | None = None,
     ) -> None:
-        self.connection: duckdb.DuckDBPyConnection = getattr(
-            source, "connection", source
-        )
+        self.connection = _connection_of(source)
         self.folder = folder or library_folder()
         self.models = dict(models.registered() if specs is None else specs)
         self.macros = _read_macros(self.folder)
@@ -213,9 +212,15 @@ class Library:
         return max(feeding, default=-1)
 
 
-def build_library(
-    case: Case, progress: Callable[[str], None] | None = None
-) -> Library:
+def _connection_of(
+    source: Case | duckdb.DuckDBPyConnection,
+) -> duckdb.DuckDBPyConnection:
+    if isinstance(source, duckdb.DuckDBPyConnection):
+        return source
+    return source.connection
+
+
+def build_library(case: Case, progress: Callable[[str], None] | None = None) -> Library:
     """Create every view and keep every kept one in a case that is open for writing.
 
     Only what is stale is made again; `progress` is told the name of each.
@@ -315,9 +320,7 @@ def _read_files(
                 hint=f"the layers are {', '.join(LAYERS)}",
             )
         text = path.read_text(encoding="utf-8")
-        yield make_view(
-            connection, path.stem, layer, text, is_own=is_own, path=path
-        )
+        yield make_view(connection, path.stem, layer, text, is_own=is_own, path=path)
 
 
 def _read_macros(folder: Path) -> dict[str, str]:
