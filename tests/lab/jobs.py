@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tests.lab.building import build
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from tests.lab.namespaces import Lab
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Job:
     """A running job: its processes, of which the first speaks for it."""
 
-    processes: Sequence[subprocess.Popen[str]]
+    processes: list[subprocess.Popen[str]]
 
     def wait(self, timeout_s: float) -> str:
         """Return what the job printed, once all of it has ended.
@@ -34,7 +34,9 @@ class Job:
             If a process fails or takes too long; the others are ended.
         """
         try:
-            printed = [each.communicate(timeout=timeout_s)[0] for each in self.processes]
+            printed = [
+                each.communicate(timeout=timeout_s)[0] for each in self.processes
+            ]
         except subprocess.TimeoutExpired as error:
             self.end()
             raise RuntimeError(f"the job did not end within {timeout_s} s") from error
@@ -67,16 +69,17 @@ def start_mpi_job(lab: Lab, *, ranks_a_host: int, options: Mapping[str, object])
         "mpi_yield_when_idle": 1,
         "hwloc_base_binding_policy": "none",
     }
-    if len(lab.hosts) > 1:
+    first, *others = lab.hosts
+    if others:
         settings |= {"btl_tcp_if_include": "eth0", "oob_tcp_if_include": "eth0"}
     words = [w for name, v in settings.items() for w in ("--mca", name, str(v))]
     count = str(ranks_a_host * len(lab.hosts))
     launch = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--map-by", "slot"]
     work = [folder / "mpi_job", "--feeder", folder / "feeder", *option_words(options)]
-    process = lab.hosts[0].start_job(
+    process = first.start_job(
         [*launch, *words, "--host", places, "-n", count, *work], cwd=lab.folder
     )
-    return Job(processes=(process,))
+    return Job(processes=[process])
 
 
 def start_nccl_job(

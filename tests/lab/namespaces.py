@@ -21,7 +21,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +92,7 @@ class Lab:
     """The hosts of one run, and a folder that every one of them sees."""
 
     folder: Path
-    hosts: tuple[LabHost, ...] = field(default=())
+    hosts: tuple[LabHost, ...]
 
     @property
     def agent(self) -> Path:
@@ -120,10 +120,10 @@ def lab(*names: str) -> Iterator[Lab]:
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="lab-"))
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        token = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        prefix = f"{_CGROUP_PREFIX}{os.getpid()}-{uuid.uuid4().hex[:8]}"
         hosts = tuple(
-            _open_host(stack, folder, root / f"{_CGROUP_PREFIX}{token}-{name}", names, i)
-            for i, name in enumerate(names)
+            _open_host(stack, folder, root / f"{prefix}-{name}", names, index)
+            for index, name in enumerate(names)
         )
         _join(hosts)
         made = Lab(folder=folder, hosts=hosts)
