@@ -67,7 +67,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "entry; send and recv: number per peer and direction",
         "element_count": "elements as the caller gave them",
         "stream_handle": "GPU stream given to the call",
-        "communicator_ref": "row of facts/communicator; the parent if the call makes one",
+        "communicator_ref": "row of facts/communicator; the parent of a new one",
         "child_ref": "row of facts/communicator: the one that this call made",
         "data_type": "type of the elements, the vendor's enum",
         "peer_rank": "root, or peer of send and recv, as rank in the communicator",

@@ -167,8 +167,8 @@ class SpoolDamage:
     torn_bytes: int = 0
     damaged_bytes: int = 0
     damaged_frame_count: int = 0
-    lost_records: dict[str, int] = field(default_factory=dict)
-    """Records in damaged frames, by kind, where their header could be believed."""
+    lost_payload_bytes: dict[str, int] = field(default_factory=dict)
+    """Bytes in damaged frames, by kind, where their header could be believed."""
 
 
 class SpoolReader:
@@ -237,7 +237,7 @@ class SpoolReader:
                     if zlib.crc32(payload) == check and kind:
                         yield Frame(kind, count, payload, offset)
                     else:
-                        _note_damage(damage, kind, count, FRAME_HEADER_SIZE + length)
+                        _note_damage(damage, kind, length, FRAME_HEADER_SIZE + length)
                 offset = start + length
 
     def _skip(self, offset: int, damage: SpoolDamage) -> int:
@@ -254,10 +254,11 @@ class SpoolReader:
         return self.size_bytes
 
 
-def _note_damage(damage: SpoolDamage, kind: str, records: int, length: int) -> None:
+def _note_damage(damage: SpoolDamage, kind: str, payload: int, length: int) -> None:
     damage.damaged_frame_count += 1
     damage.damaged_bytes += length
-    damage.lost_records[kind] = damage.lost_records.get(kind, 0) + records
+    lost = damage.lost_payload_bytes
+    lost[kind] = lost.get(kind, 0) + payload
 
 
 def _parse_header(
