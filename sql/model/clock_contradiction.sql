@@ -1,0 +1,18 @@
+-- Cycles of hosts whose rendezvous cannot all be true, whatever their clocks did.
+--
+-- Even with 50 ppm of wander the bounds round the cycle fall short of zero. Something is
+-- wrong with a bundle, not with a clock: calls matched that do not belong together, a
+-- clock that was stepped, an edited file. The separated hosts are not joined.
+--
+-- grain:   contradiction_id
+--
+-- columns:
+--   contradiction_id   INTEGER            number of the cycle
+--   host_ids           INTEGER[]          hosts of the cycle, in order
+--   host_names         VARCHAR[]          their names
+--   separated_host_ids INTEGER[]          hosts that are therefore not joined
+--   time_of_host_id    INTEGER            whose time at_ns is
+--   at_ns              BIGINT      ns     where the shortfall is largest, MONOTONIC of
+--                                         time_of_host_id
+--   excess_ns          BIGINT      ns     shortfall of the cycle
+--   wander_ppb         BIGINT      ppb    wander that was allowed

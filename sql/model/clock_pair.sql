@@ -1,0 +1,16 @@
+-- Error of the difference of two hosts' cluster times, proved.
+--
+-- Half-width of the band of the difference about what the two mapped times differ by. The
+-- sum of two hosts' own errors would be up to twice too wide. A host with itself has
+-- no row: its error is zero. Hosts of different groups have none: they are not
+-- comparable.
+--
+-- grain:   host_id, other_host_id, from_ts_ns
+--
+-- columns:
+--   host_id       INTEGER      host
+--   other_host_id INTEGER      other host; both orders have rows
+--   from_ts_ns    BIGINT   ns  row holds from here, cluster time
+--   to_ts_ns      BIGINT   ns  to here, exclusive; first and last rows are open
+--   error_ns      BIGINT   ns  half-width of the error of the difference
+--   method        VARCHAR      pair; sum: of two errors, in groups of over 200 hosts

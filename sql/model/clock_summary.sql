@@ -1,0 +1,31 @@
+-- One line a host about its clock: offset, rate, band, and how they are known.
+--
+-- Start, middle and end are those of the matched interval: from the first to the last
+-- rendezvous of the group, in the host's own time.
+--
+-- grain:   host_id, segment
+--
+-- columns:
+--   host_id           INTEGER         host
+--   segment           INTEGER         0; counts on where a suspend cut the host's clock
+--   host_name         VARCHAR         name of the host
+--   clock_group_id    INTEGER         group with one cluster time
+--   reference_host_id INTEGER         host whose MONOTONIC is the group's cluster time
+--   reference_name    VARCHAR         its name
+--   state             VARCHAR         reference, proved, undecided, wide, alone or
+--                                     contradicted
+--   reason            VARCHAR         why the state is not proved; NULL where it is
+--   method            VARCHAR         reference, rendezvous or own clock
+--   constraint_count  BIGINT   count  rendezvous with other hosts
+--   last_ratio        DOUBLE   ratio  share of them where this host arrived last; NULL:
+--                                     not known
+--   rate              DOUBLE          mean change of the offset, ns per ns
+--   wander_ppb        BIGINT   ppb    how far rates may stray from constant
+--   from_ns           BIGINT   ns     start of the matched interval, host MONOTONIC
+--   to_ns             BIGINT   ns     its end
+--   offset_start_ns   BIGINT   ns     cluster time less host time at the start
+--   offset_middle_ns  BIGINT   ns     in the middle
+--   offset_end_ns     BIGINT   ns     at the end
+--   error_start_ns    BIGINT   ns     half-width of the band at the start
+--   error_middle_ns   BIGINT   ns     in the middle
+--   error_end_ns      BIGINT   ns     at the end

@@ -1,0 +1,20 @@
+-- In which steps a rank was late, how regularly and by how much.
+--
+-- The excess of a step is the rank's own time in it less the median of its role. A step
+-- counts as late where the excess is beyond both limits of the view threshold:
+-- affected_step, of the ideal step, and affected_part, of the size that makes up
+-- the bulk of this rank's excess.
+--
+-- grain:   job_id, rank, window_kind, window_from_step
+--
+-- columns:
+--   job_id              VARCHAR         job
+--   rank                INTEGER         global rank
+--   window_kind         VARCHAR         run, or window (of 50 steps)
+--   window_from_step    BIGINT          first step
+--   window_to_step      BIGINT          last step
+--   step_count          BIGINT   count  steps in the window in which the rank is seen
+--   affected_step_count BIGINT   count  steps in which it was late
+--   affected_steps      BIGINT[]        their numbers
+--   period_steps        BIGINT          steps from one late step to the next, if regular
+--   magnitude_ns        BIGINT   ns     median excess of the late steps; NULL: none

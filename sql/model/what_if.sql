@@ -1,0 +1,31 @@
+-- What the job would have taken with each rank alone as it was, by window.
+--
+-- The job is run again on paper over its recorded rendezvous: every rank works its own
+-- segments, meets the others, and all leave after the recorded transfer. Lanes: as
+-- recorded; ideal, each segment as long as the median of its role at the same place
+-- of the same step; and for each rank, that rank as recorded and all others ideal.
+--
+-- grain:   job_id, rank, window_kind, window_from_step
+-- caveat:  a role of one or two members has no median that could tell which is late
+-- source:  slowdown and what-if after "Understanding Stragglers in Large Model Training",
+--          OSDI 2025, with the median of the role in place of the mean over all
+--
+-- columns:
+--   job_id              VARCHAR         job
+--   rank                INTEGER         global rank
+--   window_kind         VARCHAR         run, or window (of 50 steps)
+--   window_from_step    BIGINT          first step
+--   window_to_step      BIGINT          last step
+--   step_count          BIGINT   count  steps in the window
+--   role                VARCHAR         role of the rank
+--   role_member_count   BIGINT   count  ranks of that role
+--   alone_ratio         DOUBLE          job with only this rank as recorded, over ideal
+--   share_ratio         DOUBLE   ratio  part of the job's excess that this rank alone
+--                                       makes; may add to more than 1 over ranks
+--   slowdown_ratio      DOUBLE          job as recorded, over ideal
+--   job_ideal_ns        BIGINT   ns     job with every rank like its role
+--   job_alone_ns        BIGINT   ns     job with only this rank as recorded
+--   job_actual_ns       BIGINT   ns     job as recorded, on paper
+--   wait_ns             BIGINT   ns     time this rank waited for others: its stay in
+--                                       each rendezvous less the shortest one, clock-free
+--   role_median_wait_ns BIGINT   ns     median of that over the role

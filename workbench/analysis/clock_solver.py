@@ -1,0 +1,388 @@
+"""Return the proved difference of every two clocks, from rendezvous alone.
+
+1. Clocks that share rendezvous form a group; its reference is the clock with most of
+   them (ties: the first in the caller's order).
+2. ``clock_line`` gives rough lines, ``clock_bounds`` the bounds of each pair at knots.
+3. Closure: ``d_k - d_i <= (d_k - d_j) + (d_j - d_i)``, shortest paths over the clocks at
+   each knot (Floyd-Warshall).  The closed bounds at the knots are then points of each
+   pair in a second round, which carries slope through clocks that met only others.
+4. A negative cycle says that the constraints contradict one another.  The smallest
+   wander that leaves none is sought; the model allows twice as much, and at least 1 ppm.
+   Beyond 50 ppm the shortest negative cycle is reported and its clocks are not joined.
+
+Between two knots a straight line obeys the interpolated bounds; wander adds at most
+``wander * spacing / 2`` to that, which the error of an interval carries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workbench.analysis import clock_bounds, clock_line
+from workbench.analysis.clock_bounds import Constraints
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from workbench.analysis.clock_line import Line
+
+WANDER_FLOOR = 1e-6
+"""Least wander that the model allows for (design: a straight line is unsound)."""
+
+WANDER_LIMIT = 50e-6
+"""Beyond this a contradiction is one; no healthy clock strays so far."""
+
+WANDER_MARGIN = 2.0
+"""Allowed wander over the smallest that reconciles; less leaves truths outside."""
+
+BISECTIONS = 7
+ROUNDS = 2
+KNOTS = {8: 65, 32: 33}
+"""Knots inside the matched interval, by the largest group they are meant for."""
+
+KNOTS_OF_MANY = 17
+WINDOWS = {8: 32}
+WINDOWS_OF_MANY = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Contradiction:
+    """A cycle of clocks whose constraints cannot all be true."""
+
+    clocks: tuple[int, ...]
+    """The cycle in order; each clock is bounded by the one before it."""
+
+    excess_ns: int
+    """By how much the cycle's bounds fall short of zero, all wander allowed."""
+
+    at_ns: int
+    """Where, in the time of ``time_of``."""
+
+    time_of: int
+    separated: tuple[int, ...]
+    """Clocks that are therefore not joined to others."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """Clocks on one time line: the reference's own."""
+
+    clocks: tuple[int, ...]
+    """Indices of the caller; ``upper`` and ``lines`` follow this order."""
+
+    reference: int
+    """Position of the reference in ``clocks``."""
+
+    lines: tuple[Line, ...]
+    origin_ns: int
+    knots: NDArray[np.float64]
+    """Common time less the origin."""
+
+    upper: NDArray[np.float64]
+    """[i, j, knot]: largest d_j - d_i."""
+
+    wander: float
+    matched: tuple[float, float]
+    """First and last constraint, common time less the origin."""
+
+    rendezvous_counts: NDArray[np.int64]
+
+    def middle(self) -> NDArray[np.float64]:
+        """Return the middle of each clock's band to the reference [clock, knot]."""
+        return (self.upper[self.reference] - self.upper[:, self.reference]) / 2
+
+    def half_width(self) -> NDArray[np.float64]:
+        """Return the half-width of each clock's band to the reference."""
+        return (self.upper[self.reference] + self.upper[:, self.reference]) / 2
+
+    def pair_error(self) -> NDArray[np.float64]:
+        """Return the error of the difference of two clocks' times [i, j, knot].
+
+        The pair's own band need not lie about the difference of the two middles, which
+        is what mapped times differ by; the distance of the two is added.
+        """
+        middle = self.middle()
+        swapped = self.upper.transpose(1, 0, 2)
+        centre = (self.upper - swapped) / 2
+        told = middle[None] - middle[:, None]
+        return (self.upper + swapped) / 2 + np.abs(centre - told)
+
+    def between_knots(self) -> NDArray[np.float64]:
+        """Return what wander can add inside each interval of two knots."""
+        return self.wander * np.diff(self.knots) / 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Solution:
+    """Groups of clocks (a clock alone is one too) and what contradicted."""
+
+    groups: tuple[Group, ...]
+    alone: tuple[int, ...]
+    contradictions: tuple[Contradiction, ...]
+
+
+def solve(
+    constraints: Constraints, *, extents: Sequence[tuple[int, int] | None]
+) -> Solution:
+    """Return all groups of clocks with their closed bounds.
+
+    Parameters
+    ----------
+    constraints
+        What each rendezvous says.  Clocks are in the order in which ties between
+        possible references are settled.
+    extents
+        For each clock the own times between which bounds are wanted (the capture's),
+        or None where the matched interval is enough.
+    """
+    groups: list[Group] = []
+    alone: list[int] = []
+    contradictions: list[Contradiction] = []
+    waiting = components(constraints, range(constraints.clock_count))
+    while waiting:
+        clocks = waiting.pop(0)
+        if len(clocks) == 1:
+            alone.append(clocks[0])
+            continue
+        found = _solve_group(constraints, clocks, extents)
+        if isinstance(found, Contradiction):
+            contradictions.append(found)
+            alone.extend(found.separated)
+            rest = [clock for clock in clocks if clock not in found.separated]
+            waiting.extend(components(constraints, rest))
+        elif len(parts := _joined(found)) > 1:
+            waiting.extend([clocks[at] for at in part] for part in parts)
+        else:
+            groups.append(found)
+    return Solution(
+        groups=tuple(groups),
+        alone=tuple(sorted(alone)),
+        contradictions=tuple(contradictions),
+    )
+
+
+def components(constraints: Constraints, clocks: Sequence[int]) -> list[list[int]]:
+    """Return clocks grouped by shared rendezvous, in the caller's order."""
+    if not clocks:
+        return []
+    return _connected(list(clocks), constraints.only(clocks).meetings() > 0)
+
+
+def _connected(clocks: list[int], met: NDArray[np.bool_]) -> list[list[int]]:
+    """Return the connected parts of a symmetric relation."""
+    left, parts = set(range(len(clocks))), []
+    while left:
+        part, edge = set(), [min(left)]
+        while edge:
+            at = edge.pop()
+            if at not in part:
+                part.add(at)
+                edge.extend(np.flatnonzero(met[at]).tolist())
+        left -= part
+        parts.append([clocks[at] for at in sorted(part)])
+    return parts
+
+
+def _joined(group: Group) -> list[list[int]]:
+    """Return positions of clocks that are bounded against each other on both sides."""
+    finite = np.isfinite(group.upper).all(axis=2)
+    return _connected(list(range(len(group.clocks))), finite & finite.T)
+
+
+def _solve_group(
+    constraints: Constraints,
+    clocks: Sequence[int],
+    extents: Sequence[tuple[int, int] | None],
+) -> Group | Contradiction:
+    """Return the closed bounds of connected clocks, or why there are none."""
+    mine = constraints.only(clocks)
+    counts = mine.rendezvous_counts()
+    reference = int(counts.argmax())
+    lines = clock_line.rough_lines(mine, reference=reference)
+    origin_ns = lines[reference].common_ns
+    mine = _in_time_order(mine, lines, origin_ns)
+    times = clock_bounds.common_times(mine, lines, origin_ns=origin_ns)
+    matched = times.extent(mine)
+    knots = _knots(lines, [extents[clock] for clock in clocks], matched, origin_ns)
+    windows = min(_by_size(WINDOWS, len(clocks), WINDOWS_OF_MANY), _distinct(mine))
+    x, y = clock_bounds.tightest_points(mine, times, windows=windows)
+    wander, open_bounds = _wander(x, y, knots)
+    if wander is None:
+        return _contradiction(
+            open_bounds, clocks, knots, lines[reference].common_ns, reference
+        )
+    return Group(
+        clocks=tuple(clocks),
+        reference=reference,
+        lines=tuple(lines),
+        origin_ns=origin_ns,
+        knots=knots,
+        upper=bounds(x, y, knots, wander=wander),
+        wander=wander,
+        matched=matched,
+        rendezvous_counts=counts,
+    )
+
+
+def _in_time_order(
+    constraints: Constraints, lines: Sequence[Line], origin_ns: int
+) -> Constraints:
+    """Return the constraints with rendezvous numbered by their first time."""
+    times = clock_bounds.common_times(constraints, lines, origin_ns=origin_ns)
+    first = np.where(constraints.has_arrival, times.arrival, times.completion)
+    _, number = np.unique(constraints.rendezvous, return_inverse=True)
+    start = np.full(int(number.max()) + 1, np.inf)
+    np.minimum.at(start, number, first)
+    rank = np.empty(len(start), dtype=np.int64)
+    rank[np.argsort(start, kind="stable")] = np.arange(len(start))
+    order = np.argsort(rank[number], kind="stable")
+    return replace(constraints.where(order), rendezvous=rank[number][order])
+
+
+def _by_size(sizes: dict[int, int], count: int, of_many: int) -> int:
+    return next((value for size, value in sizes.items() if count <= size), of_many)
+
+
+def _distinct(constraints: Constraints) -> int:
+    return len(np.unique(constraints.rendezvous))
+
+
+def _knots(
+    lines: Sequence[Line],
+    extents: Sequence[tuple[int, int] | None],
+    matched: tuple[float, float],
+    origin_ns: int,
+) -> NDArray[np.float64]:
+    """Return even knots over the matched interval, and the ends of the captures."""
+    count = _by_size(KNOTS, len(lines), KNOTS_OF_MANY)
+    inner = np.linspace(matched[0], max(matched[1], matched[0] + 1.0), count)
+    ends = [
+        line.common(np.array(extent, dtype=np.int64)) - origin_ns
+        for line, extent in zip(lines, extents, strict=True)
+        if extent is not None
+    ]
+    first = min([float(end[0]) for end in ends], default=np.inf)
+    last = max([float(end[1]) for end in ends], default=-np.inf)
+    before = [first] if first < inner[0] else []
+    after = [last] if last > inner[-1] else []
+    return np.rint(np.unique(np.concatenate([before, inner, after])))
+
+
+def bounds(
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    knots: NDArray[np.float64],
+    *,
+    wander: float,
+) -> NDArray[np.float64]:
+    """Return the closed upper bounds [i, j, knot] for one wander."""
+    upper = close(clock_bounds.pair_bounds(x, y, knots, wander=wander))
+    for _ in range(ROUNDS - 1):
+        at = np.broadcast_to(knots, upper.shape)
+        again = clock_bounds.pair_bounds(at, upper, knots, wander=wander)
+        upper = close(np.minimum(upper, again))
+    return upper
+
+
+def close(upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the bounds tightened by every path over other clocks."""
+    closed = upper.copy()
+    for middle in range(len(closed)):
+        np.minimum(closed, closed[:, middle, None] + closed[None, middle], out=closed)
+    return closed
+
+
+def is_feasible(upper: NDArray[np.float64]) -> bool:
+    """Return whether no clock is bounded below its own time."""
+    return bool(np.einsum("iim->im", close(upper)).min() >= 0.0)
+
+
+def _wander(
+    x: NDArray[np.float64], y: NDArray[np.float64], knots: NDArray[np.float64]
+) -> tuple[float | None, NDArray[np.float64]]:
+    """Return the wander to allow (None: none up to the limit) and the last bounds."""
+
+    def tried(wander: float) -> NDArray[np.float64]:
+        return clock_bounds.pair_bounds(x, y, knots, wander=wander)
+
+    low = WANDER_FLOOR / WANDER_MARGIN
+    upper = tried(low)
+    if is_feasible(upper):
+        return WANDER_FLOOR, upper
+    upper = tried(WANDER_LIMIT)
+    if not is_feasible(upper):
+        return None, upper
+    high = WANDER_LIMIT
+    for _ in range(BISECTIONS):
+        middle = float(np.sqrt(low * high))
+        if is_feasible(tried(middle)):
+            high = middle
+        else:
+            low = middle
+    return WANDER_MARGIN * high, upper
+
+
+def _contradiction(
+    upper: NDArray[np.float64],
+    clocks: Sequence[int],
+    knots: NDArray[np.float64],
+    origin_ns: int,
+    reference: int,
+) -> Contradiction:
+    """Return the shortest negative cycle and the clocks that it separates."""
+    both = (upper + upper.transpose(1, 0, 2)).min(axis=2)
+    np.fill_diagonal(both, 0.0)
+    if (both < 0).any():
+        i, j = (int(at) for at in np.unravel_index(both.argmin(), both.shape))
+        knot = int((upper[i, j] + upper[j, i]).argmin())
+        cycle, excess = (i, j), float(both[i, j])
+        blamed = _most_blamed(both < 0, cycle)
+    else:
+        negative = np.einsum("iim->im", close(upper)).min(axis=0)
+        knot = int(negative.argmin())
+        cycle, excess = shortest_negative_cycle(upper[:, :, knot])
+        blamed = cycle
+    return Contradiction(
+        clocks=tuple(clocks[at] for at in cycle),
+        excess_ns=round(-excess),
+        at_ns=origin_ns + round(knots[knot]),
+        time_of=clocks[reference],
+        separated=tuple(clocks[at] for at in sorted(set(blamed))),
+    )
+
+
+def _most_blamed(
+    contradicts: NDArray[np.bool_], cycle: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the clock that contradicts more others than any other does, or the cycle.
+
+    One clock against many is at fault by itself; between two nothing tells which.
+    """
+    counts = contradicts.sum(axis=1)
+    most = np.flatnonzero(counts == counts.max())
+    return (int(most[0]),) if len(most) == 1 else cycle
+
+
+def shortest_negative_cycle(
+    upper: NDArray[np.float64],
+) -> tuple[tuple[int, ...], float]:
+    """Return a negative cycle with the fewest clocks, and its sum."""
+    count = len(upper)
+    paths, step = [upper.copy()], []
+    np.fill_diagonal(paths[0], np.inf)
+    while len(paths) <= count:
+        sums = paths[-1][:, :, None] + paths[0][None]
+        step.append(sums.argmin(axis=1))
+        paths.append(sums.min(axis=1))
+        start = int(paths[-1].diagonal().argmin())
+        if paths[-1][start, start] < 0:
+            cycle = [start]
+            for before in reversed(step):
+                cycle.append(int(before[start, cycle[-1]]))
+            return tuple(reversed(cycle)), float(paths[-1][start, start])
+    raise ValueError("no cycle is negative")
