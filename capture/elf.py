@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MACHINES = {62: "x86_64", 183: "aarch64"}
 
+_HEADER_SIZE = 64
 _MAX_HEADERS = 8_192
 _MAX_TABLE_BYTES = 256 << 20
 _MAX_SYMBOLS = 4_000_000
@@ -90,7 +91,7 @@ class ElfFile:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._size = os.fstat(fd).st_size
-        header = self._read(0, 64, "header")
+        header = self._read(0, min(self._size, _HEADER_SIZE), "header")
         self.is_64 = True
         self.machine = _machine(header)
         self._segments = tuple(self._program_headers(header))
@@ -293,7 +294,7 @@ class ElfFile:
 
 def _machine(header: bytes) -> str:
     """Return the architecture of a header that is ours to read."""
-    if header[:4] != b"\x7fELF":
+    if header[:4] != b"\x7fELF" or len(header) < _HEADER_SIZE:
         raise ElfError("no ELF file")
     if header[4] == 1:
         raise ElfError("made for 32 bits", "record 64-bit programs")

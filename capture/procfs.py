@@ -102,13 +102,14 @@ def parse_maps(text: bytes) -> list[FileMapping]:
     return found
 
 
-def namespace(pid: int, kind: str) -> str | None:
-    """Return the inode number of a namespace of a process, as text."""
+def namespace(pid: int, kind: str) -> int | None:
+    """Return the inode number of a namespace of a process."""
     try:
         link = os.readlink(PROC / str(pid) / "ns" / kind)  # noqa: PTH115 not a path
     except OSError:
         return None
-    return link.partition("[")[2].rstrip("]") or None
+    number = link.partition("[")[2].rstrip("]")
+    return int(number) if number.isdigit() else None
 
 
 def cgroup(pid: int) -> str | None:

@@ -117,10 +117,10 @@ class TargetFinder:
         self._announce(found)
         return found
 
-    def adopt(self, pid: int) -> Discovery:
+    def adopt(self, pid: int, reason: str) -> Discovery:
         """Take a process that the kernel side made a target."""
         found = Discovery()
-        self._take(pid, "fork", found)
+        self._take(pid, reason, found)
         self._announce(found)
         return found
 

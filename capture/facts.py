@@ -1,0 +1,358 @@
+"""The small tables of a recording, written as they become known.
+
+A fact may be written many times; the last row of its key counts.  So everything is
+written as soon as it is seen, and again when it changes: a recording that is killed has
+what was known by then.  Rows that are the same as last time are not written again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Callable
+
+from capture import procfs, ranks
+from capture.layout import OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from capture.libraries import LibraryTable, MappedLibrary
+    from capture.loaders import AttachResult, ProbeCounter
+    from capture.probes import ProbeSite
+    from capture.targets import TargetProcess
+
+Row = dict[str, Any]
+
+_KEYS: dict[str, tuple[str, ...]] = {
+    "host": (),
+    "process": ("pid", "start_ticks"),
+    "thread": ("tid", "start_ticks"),
+    "library": ("library_ref",),
+    "mapping": ("pid", "start_address", "library_ref"),
+    "rank": ("pid", "start_ticks"),
+    "communicator": ("communicator_ref",),
+    "probe": ("probe_id",),
+    "loss": ("stream", "probe_id", "reason"),
+}
+
+
+class FactBook:
+    """Collects facts, leaves out repetitions, and hands them on as JSON lines.
+
+    Parameters
+    ----------
+    append
+        Takes the text of new rows and their number.
+    libraries
+        Where mapped files are known by number.
+    """
+
+    def __init__(
+        self, append: Callable[[bytes, int], None], libraries: LibraryTable
+    ) -> None:
+        self._append = append
+        self._libraries = libraries
+        self._rows: dict[tuple[Any, ...], Row] = {}
+        self._pending: list[str] = []
+
+    def put(self, fact: str, row: Mapping[str, Any]) -> None:
+        """Note one row, unless it says what was said before."""
+        key = (fact, *(row[name] for name in _KEYS[fact]))
+        whole = {"fact": fact, **row}
+        if self._rows.get(key) != whole:
+            self._rows[key] = whole
+            self._pending.append(json.dumps(whole))
+
+    def rows(self, fact: str) -> list[Row]:
+        """Return the rows of one table as they stand."""
+        return [row for key, row in self._rows.items() if key[0] == fact]
+
+    def flush(self) -> None:
+        """Hand on what is new."""
+        if self._pending:
+            lines, self._pending = self._pending, []
+            self._append("".join(f"{line}\n" for line in lines).encode(), len(lines))
+
+    def process(self, target: TargetProcess, *, is_new: bool) -> None:
+        """Note a target as it is now: itself, its rank, threads and mappings."""
+        stat = procfs.process_stat(target.pid)
+        if stat is None or stat.start_ticks != target.start_ticks:
+            return
+        words = ranks.read_allowed(procfs.PROC / str(target.pid))
+        rank = ranks.rank_of(words)
+        key = ("process", target.pid, target.start_ticks)
+        before = self._rows.get(key, {})
+        self.put(
+            "process",
+            {
+                "pid": target.pid,
+                "start_ticks": target.start_ticks,
+                "pid_namespace": procfs.namespace(target.pid, "pid"),
+                "parent_pid": stat.parent_pid or None,
+                "process_name": stat.name,
+                "target_reason": target.reason,
+                "first_ns": before.get("first_ns", time.monotonic_ns()),
+                "exit_ns": before.get("exit_ns"),
+                "job_id": ranks.job_of(words),
+                "cgroup": procfs.cgroup(target.pid),
+            },
+        )
+        if rank is not None:
+            self._rank(target, rank)
+        self.threads(target.pid, is_start=is_new)
+        self.mappings(target.pid)
+
+    def _rank(self, target: TargetProcess, rank: ranks.Rank) -> None:
+        self.put(
+            "rank",
+            {
+                "pid": target.pid,
+                "start_ticks": target.start_ticks,
+                "rank": rank.rank,
+                "local_rank": rank.local_rank,
+                "world_size": rank.world_size,
+                "source": rank.source,
+                "job_id": rank.job_id,
+            },
+        )
+
+    def ended(self, pid: int, exit_ns: int) -> None:
+        """Note the end of a process; the first word about it counts."""
+        for row in self.rows("process"):
+            if row["pid"] == pid and row["exit_ns"] is None:
+                self.put("process", {**_columns(row), "exit_ns": exit_ns})
+
+    def threads(self, pid: int, *, is_start: bool = False) -> None:
+        """Note every thread that a process has now."""
+        for tid in procfs.tids(pid):
+            self.thread(pid, tid, is_start=is_start)
+
+    def thread(self, pid: int, tid: int, *, is_start: bool = False) -> None:
+        """Note one thread."""
+        stat = procfs.thread_stat(pid, tid)
+        if stat is None:
+            return
+        before = self._rows.get(("thread", tid, stat.start_ticks), {})
+        state = stat.state if is_start else None
+        self.put(
+            "thread",
+            {
+                "pid": pid,
+                "tid": tid,
+                "start_ticks": stat.start_ticks,
+                "thread_name": stat.name,
+                "first_ns": before.get("first_ns", time.monotonic_ns()),
+                "state_at_start": before.get("state_at_start", state),
+            },
+        )
+
+    def mappings(self, pid: int) -> None:
+        """Note the executable mappings of a process, and the files behind them."""
+        for mapping in procfs.parse_maps(procfs.raw_maps(pid)):
+            if not mapping.is_executable:
+                continue
+            library = self._libraries.of_mapping(pid, mapping)
+            if library is None:
+                continue
+            self.library(library)
+            start = f"{mapping.start:x}"
+            before = self._rows.get(("mapping", pid, start, library.library_ref), {})
+            self.put(
+                "mapping",
+                {
+                    "pid": pid,
+                    "library_ref": library.library_ref,
+                    "start_address": start,
+                    "end_address": f"{mapping.end:x}",
+                    "file_offset": mapping.file_offset,
+                    "seen_ns": before.get("seen_ns", time.monotonic_ns()),
+                },
+            )
+
+    def library(self, library: MappedLibrary) -> None:
+        """Note a file that is mapped, with its hash once that is known."""
+        self.put(
+            "library",
+            {
+                "library_ref": library.library_ref,
+                "device": library.device,
+                "inode": library.inode,
+                "build_id": library.build_id,
+                "sha256": library.sha256,
+                "path": library.path,
+                "kind": library.kind,
+            },
+        )
+
+    def communicator(self, row: Mapping[str, Any]) -> None:
+        """Note a communicator as the kernel told it."""
+        before = self._rows.get(("communicator", row["communicator_ref"]), {})
+        destroyed_ns = before.get("destroyed_ns")
+        self.put("communicator", {"destroyed_ns": destroyed_ns, **_columns(row)})
+
+    def destroyed(self, communicator_ref: int, destroyed_ns: int) -> None:
+        """Note the end of a communicator."""
+        before = self._rows.get(("communicator", communicator_ref))
+        if before is not None:
+            row = {**_columns(before), "destroyed_ns": destroyed_ns}
+            self.put("communicator", row)
+
+    def ranks_from_communicators(self) -> None:
+        """Give processes whose environment says nothing their rank in their widest one.
+
+        Spawned workers hide the environment that their launcher had.
+        """
+        known = {row["pid"] for row in self.rows("rank") if row["source"] in _SAID}
+        widest: dict[int, Row] = {}
+        for row in self.rows("communicator"):
+            if row.get("rank") is None or not row.get("size") or row["pid"] in known:
+                continue
+            best = widest.get(row["pid"])
+            if best is None or row["size"] > best["size"]:
+                widest[row["pid"]] = row
+        for process in self.rows("process"):
+            row = widest.get(process["pid"])
+            if row is not None:
+                self.put(
+                    "rank",
+                    {
+                        "pid": process["pid"],
+                        "start_ticks": process["start_ticks"],
+                        "rank": row["rank"],
+                        "local_rank": None,
+                        "world_size": row["size"],
+                        "source": "communicator",
+                        "job_id": process["job_id"],
+                    },
+                )
+
+
+_SAID = ("torchrun", "openmpi", "slurm", "pmi")
+
+
+class ProbeFacts:
+    """The probes of a recording, with what the kernel counted for each.
+
+    Tracepoints have no number in records; here they get negative ones, so that every
+    probe has a key.  What is counted for a tracepoint stream as a whole stands at its
+    first tracepoint.
+    """
+
+    def __init__(self, book: FactBook) -> None:
+        self._book = book
+        self._rows: dict[int, Row] = {}
+        self._first_of_stream: dict[str, int] = {}
+
+    def sites(
+        self, sites: Iterable[ProbeSite], results: Iterable[AttachResult]
+    ) -> None:
+        """Note probes in libraries and what became of them."""
+        by_id = {result.probe_id: result for result in results}
+        for site in sites:
+            result = by_id.get(site.probe_id)
+            self._rows[site.probe_id] = {
+                "probe_id": site.probe_id,
+                "stream": site.probe.stream,
+                "operation": _operation(site.probe.stream, site.probe.operation),
+                "vendor": site.probe.vendor,
+                "layer": site.probe.layer,
+                "library_ref": site.library_ref,
+                "symbol": site.symbol,
+                "file_offset": site.file_offset,
+                "has_return": site.has_return,
+                **_outcome(result),
+                "aliases": list(site.aliases),
+            }
+        self._write()
+
+    def tracepoints(self, results: Iterable[AttachResult]) -> None:
+        """Note what watches the scheduler and processes."""
+        for result in results:
+            probe_id = -1 - sum(1 for known in self._rows if known < 0)
+            self._first_of_stream.setdefault(result.stream, probe_id)
+            self._rows[probe_id] = {
+                "probe_id": probe_id,
+                "stream": result.stream,
+                "operation": result.stream,
+                "vendor": "kernel",
+                "layer": 0,
+                "library_ref": None,
+                "symbol": result.symbol,
+                "file_offset": None,
+                "has_return": False,
+                **_outcome(result),
+                "aliases": [],
+            }
+        self._write()
+
+    def count(self, counters: Iterable[ProbeCounter]) -> list[Row]:
+        """Note the counters and return all rows that carry them, probes and losses."""
+        losses: list[Row] = []
+        for counter in counters:
+            probe_id = counter.probe_id
+            if probe_id is None:
+                probe_id = self._first_of_stream.get(counter.stream)
+            if probe_id in self._rows:
+                self._rows[probe_id].update(_counts(counter))
+            losses += _losses(counter)
+        self._write()
+        for loss in losses:
+            self._book.put("loss", loss)
+        rows = [{"fact": "probe", **row} for row in self._rows.values()]
+        return rows + [{"fact": "loss", **loss} for loss in losses]
+
+    def _write(self) -> None:
+        for row in self._rows.values():
+            self._book.put("probe", row)
+
+
+def _columns(row: Mapping[str, Any]) -> Row:
+    return {name: value for name, value in row.items() if name != "fact"}
+
+
+def _operation(stream: str, code: int) -> str:
+    return OPERATIONS.get(stream, {}).get(code, f"operation_{code}")
+
+
+def _outcome(result: AttachResult | None) -> Row:
+    """Return the columns of a probe that is attached or refused, not yet hit."""
+    reason = "no answer from the loader" if result is None else result.refused_reason
+    return {
+        "is_asked": True,
+        "is_attached": result is not None and result.is_attached,
+        "refused_reason": reason,
+        "hit_count": 0,
+        "lost_count": 0,
+        "lost_first_ns": None,
+        "lost_last_ns": None,
+        "unmatched_return_count": 0,
+    }
+
+
+def _counts(counter: ProbeCounter) -> Row:
+    return {
+        "hit_count": counter.hit_count,
+        "lost_count": counter.lost_count,
+        "lost_first_ns": counter.lost_first_ns,
+        "lost_last_ns": counter.lost_last_ns,
+        "unmatched_return_count": counter.unmatched_return_count,
+    }
+
+
+def _losses(counter: ProbeCounter) -> list[Row]:
+    """Return one row for each way in which records of a probe were lost."""
+    ring_full = counter.lost_count - counter.map_full_count
+    parts = (("ring_full", ring_full), ("map_full", counter.map_full_count))
+    return [
+        {
+            "stream": counter.stream,
+            "probe_id": counter.probe_id,
+            "reason": reason,
+            "lost_count": count,
+            "first_ns": counter.lost_first_ns,
+            "last_ns": counter.lost_last_ns,
+        }
+        for reason, count in parts
+        if count > 0
+    ]
