@@ -66,10 +66,19 @@ class Verified:
 
 def verify_bundle(path: Path) -> Verified:
     """Return everything that is wrong with a bundle, whatever it holds."""
+    return _read(path, is_whole=True)
+
+
+def read_inventory(path: Path) -> Verified:
+    """Return members and manifest of a bundle; columns and facts are not read."""
+    return _read(path, is_whole=False)
+
+
+def _read(path: Path, *, is_whole: bool) -> Verified:
     found = Verified(path)
     try:
         with path.open("rb") as file:
-            _verify(found, file, os.fstat(file.fileno()).st_size)
+            _verify(found, file, is_whole=is_whole)
     except OSError as error:
         found.manifest = None
         found.add("unreadable", f"cannot read: {error.strerror}")
@@ -79,7 +88,8 @@ def verify_bundle(path: Path) -> Verified:
     return found
 
 
-def _verify(found: Verified, file: IO[bytes], length: int) -> None:
+def _verify(found: Verified, file: IO[bytes], *, is_whole: bool) -> None:
+    length = os.fstat(file.fileno()).st_size
     try:
         found.members = read_members(file, length)
     except ArchiveError as error:
@@ -91,9 +101,10 @@ def _verify(found: Verified, file: IO[bytes], length: int) -> None:
     if found.manifest is None:
         return
     sums = _read_sums(found, file, by_name)
-    contents = _check_members(found, file, sums)
-    _check_columns(found, found.manifest, contents)
-    _check_facts(found, found.manifest, contents)
+    if is_whole:
+        contents = _check_members(found, file, sums)
+        _check_columns(found, found.manifest, contents)
+        _check_facts(found, found.manifest, contents)
 
 
 def _walk(found: Verified, file: IO[bytes], length: int) -> None:

@@ -1,0 +1,101 @@
+"""``coldtrace-capture``: commands, and what their ends mean to the shell."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from capture.cli import build_parser, record_options, say, say_error
+from capture.errors import CaptureError
+from capture.exit_code import ExitCode
+from capture.seal import seal
+from capture.show import as_json, as_text, plain, result_line
+from capture.spool import SpoolError
+from capture.verify import read_inventory, verify_bundle
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    args = build_parser().parse_args(argv)
+    commands = {"record": _record, "seal": _seal, "verify": _verify, "show": _show}
+    try:
+        return commands[args.command](args)
+    except CaptureError as error:
+        say_error(error.message, error.hint)
+        is_input = args.command == "seal" and isinstance(error, SpoolError)
+        return ExitCode.UNREADABLE if is_input else ExitCode.FAILED
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; the interpreter must not flush again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.DONE
+
+
+def _record(args: argparse.Namespace) -> int:
+    # Only here: the loaders are not needed, and may not load, where bundles are read.
+    from capture.record import record  # noqa: PLC0415
+
+    record(record_options(args))
+    return ExitCode.DONE
+
+
+def _seal(args: argparse.Namespace) -> int:
+    show_progress = _progress if sys.stderr.isatty() else None
+    bundle = seal(
+        args.spool,
+        args.output,
+        keep_spool=args.keep_spool,
+        force=args.force,
+        progress=show_progress,
+    )
+    if show_progress:
+        sys.stderr.write("\r\x1b[K")
+    say(f"wrote {bundle}: {result_line(read_inventory(bundle))}")
+    return ExitCode.DONE
+
+
+def _progress(done: int, total: int) -> None:
+    sys.stderr.write(f"\rsealing: {100 * done // max(total, 1)} %")
+    sys.stderr.flush()
+
+
+def _verify(args: argparse.Namespace) -> int:
+    results = [verify_bundle(path) for path in args.bundles]
+    for found in results:
+        for problem in found.problems:
+            print(f"{found.path}: {plain(problem.message)}")
+        if not found.problems:
+            print(f"{found.path}: sound, {result_line(found)}")
+    refused = sum(found.is_refused for found in results)
+    damaged = sum(bool(found.problems) for found in results) - refused
+    if refused:
+        say_error(f"{refused} of {len(results)} bundles refused", "get a fresh copy")
+        return ExitCode.UNREADABLE
+    if damaged:
+        say_error(
+            f"{damaged} of {len(results)} bundles damaged",
+            "what is sound still loads; get a fresh copy if there is one",
+        )
+        return ExitCode.DAMAGED
+    return ExitCode.DONE
+
+
+def _show(args: argparse.Namespace) -> int:
+    found = read_inventory(args.bundle)
+    if found.is_refused:
+        for problem in found.problems:
+            say_error(f"{found.path}: {plain(problem.message)}")
+        return ExitCode.UNREADABLE
+    text = as_json(found) if args.format == "json" else as_text(found)
+    sys.stdout.write(text)
+    return ExitCode.DONE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,282 @@
+"""The command line: what can be asked for, with three examples a command.
+
+stdout is data, stderr is narration.  Every line on stderr begins with the program's
+name, an error may be followed by a hint, and nothing is overwritten without --force.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from capture import __version__
+from capture.errors import CaptureError
+from capture.exit_code import ExitCode
+from capture.options import (
+    LOADERS,
+    PROBE_SETS,
+    STREAMS,
+    RecordOptions,
+    parse_duration,
+    parse_streams,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+PROGRAM = "coldtrace-capture"
+
+_RECORD_EXAMPLES = """\
+examples:
+  coldtrace-capture record --duration 30s
+      every process that uses a known library, for half a minute
+  coldtrace-capture record --cgroup /sys/fs/cgroup/job_4711 -o /var/tmp --until-exit
+      all of one job, until it is over
+  coldtrace-capture record --pid 4711 --streams collective,off_cpu --no-seal
+      two streams of one process; seal the spool later, without privilege
+"""
+_SEAL_EXAMPLES = """\
+examples:
+  coldtrace-capture seal hosta-20261130T200000Z-c01d7ace.spool
+      what a recording left that was killed or told not to seal
+  coldtrace-capture seal /var/tmp/c01d7ace.spool -o /mnt/usb
+      the bundle goes elsewhere
+  coldtrace-capture seal c01d7ace.spool --keep-spool
+      the spool stays after the bundle has been verified
+"""
+_VERIFY_EXAMPLES = """\
+examples:
+  coldtrace-capture verify hosta-20261130T200000Z-c01d7ace.bundle
+      one bundle, after it has been carried somewhere
+  coldtrace-capture verify /mnt/usb/*.bundle
+      many; the exit status is 3 if one is refused, else 4 if one is damaged
+  coldtrace-capture verify *.bundle && rm -r *.spool
+      spools that were kept go once their bundles are sound
+"""
+_SHOW_EXAMPLES = """\
+examples:
+  coldtrace-capture show hosta-20261130T200000Z-c01d7ace.bundle
+      what is inside, for a reader
+  coldtrace-capture show hosta-20261130T200000Z-c01d7ace.bundle --format json
+      the same and the whole manifest, for a program
+  diff <(coldtrace-capture show a.bundle) <(coldtrace-capture show b.bundle)
+      the same bundle always gives the same bytes
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors look like every other error of the program."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the error and a hint, and exit."""
+        say_error(message, f"{self.prog} --help")
+        self.exit(ExitCode.USAGE)
+
+
+def say(text: str) -> None:
+    """Tell the user something; stdout stays silent."""
+    print(f"{PROGRAM}: {text}", file=sys.stderr, flush=True)
+
+
+def say_error(message: str, hint: str | None = None) -> None:
+    """Tell the user what is wrong, and the one thing to do next."""
+    say(f"error: {message}")
+    if hint:
+        say(f"hint: {hint}")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = Parser(
+        prog=PROGRAM,
+        description="Record what the kernel of this host saw of a GPU job, to one file.",
+        formatter_class=_formatter,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"{PROGRAM} {__version__}"
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_record(commands)
+    _add_seal(commands)
+    _add_verify(commands)
+    _add_show(commands)
+    return parser
+
+
+def record_options(args: argparse.Namespace) -> RecordOptions:
+    """Return the options of ``record`` from its arguments."""
+    return RecordOptions(
+        out_dir=args.output,
+        pids=tuple(args.pid),
+        cgroups=tuple(args.cgroup),
+        libraries=tuple(args.library),
+        streams=args.streams,
+        probe_set=args.set,
+        loader=args.loader,
+        off_cpu_min_ns=args.off_cpu_min,
+        duration_ns=args.duration,
+        until_exit=args.until_exit,
+        return_probes=not args.no_return_probes,
+        libbpf=args.libbpf,
+        seal=not args.no_seal,
+        spool=args.spool,
+        keep_spool=args.keep_spool,
+    )
+
+
+def _formatter(prog: str) -> argparse.RawDescriptionHelpFormatter:
+    return argparse.RawDescriptionHelpFormatter(prog, width=80)
+
+
+def _asked(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a parser of one argument whose error argparse shows in full."""
+
+    def parse_argument(text: str) -> Any:  # noqa: ANN401 - argparse takes any type
+        try:
+            return parse(text)
+        except CaptureError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            raise argparse.ArgumentTypeError(f"{error.message}{hint}") from error
+
+    return parse_argument
+
+
+def _command(commands: Any, name: str, summary: str, epilog: str) -> Parser:  # noqa: ANN401 - argparse hides the type
+    parser: Parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary,
+        epilog=epilog,
+        formatter_class=_formatter,
+    )
+    return parser
+
+
+def _add_record(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
+    parser = _command(
+        commands, "record", "record this host until stopped", _RECORD_EXAMPLES
+    )
+    target = parser.add_argument_group(
+        "what to record", "without any: every process that uses a known library"
+    )
+    _many(target, "--pid", int, "PID", "a process and what it forks")
+    _many(target, "--cgroup", Path, "PATH", "every process in a control group")
+    _many(target, "--library", Path, "PATH", "a library that is not found by itself")
+    target.add_argument(
+        "--streams",
+        type=_asked(parse_streams),
+        default=STREAMS,
+        metavar="NAMES",
+        help=f"comma-separated, of {', '.join(STREAMS)} (default: all)",
+    )
+    target.add_argument(
+        "--set", choices=PROBE_SETS, default="standard", help="probes (%(default)s)"
+    )
+    target.add_argument(
+        "--off-cpu-min",
+        type=_asked(parse_duration),
+        default="100us",
+        metavar="TIME",
+        help="shortest absence with a record of its own (%(default)s)",
+    )
+    _add_record_manner(parser)
+    _add_record_end(parser)
+
+
+def _add_record_manner(parser: argparse.ArgumentParser) -> None:
+    manner = parser.add_argument_group("how to record")
+    manner.add_argument(
+        "--loader", choices=LOADERS, default="auto", help="loader (%(default)s)"
+    )
+    manner.add_argument(
+        "--libbpf",
+        type=Path,
+        metavar="PATH",
+        help="libbpf to use instead of the host's",
+    )
+    manner.add_argument(
+        "--no-return-probes",
+        action="store_true",
+        help="entries only: for programs that no return probe may touch",
+    )
+
+
+def _add_record_end(parser: argparse.ArgumentParser) -> None:
+    end = parser.add_argument_group("when to stop, and where the result goes")
+    end.add_argument(
+        "--duration",
+        type=_asked(parse_duration),
+        metavar="TIME",
+        help="stop after this time (default: at SIGINT or SIGTERM)",
+    )
+    end.add_argument(
+        "--until-exit", action="store_true", help="stop when all targets are gone"
+    )
+    _output(end)
+    end.add_argument(
+        "--spool", type=Path, metavar="DIR", help="spool folder; it must not exist"
+    )
+    end.add_argument("--no-seal", action="store_true", help="leave the spool as it is")
+    end.add_argument(
+        "--keep-spool", action="store_true", help="keep the spool after sealing"
+    )
+
+
+def _add_seal(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
+    parser = _command(commands, "seal", "make a spool into a bundle", _SEAL_EXAMPLES)
+    parser.add_argument("spool", type=Path, metavar="SPOOL", help="folder of a spool")
+    _output(parser)
+    parser.add_argument(
+        "--keep-spool", action="store_true", help="keep the spool after verifying"
+    )
+    parser.add_argument(
+        "--force", action="store_true", help="replace a bundle of the same name"
+    )
+
+
+def _add_verify(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
+    parser = _command(
+        commands, "verify", "check every byte of bundles", _VERIFY_EXAMPLES
+    )
+    parser.add_argument(
+        "bundles", type=Path, nargs="+", metavar="BUNDLE", help="a bundle"
+    )
+
+
+def _add_show(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
+    parser = _command(commands, "show", "say what is in a bundle", _SHOW_EXAMPLES)
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="a bundle")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="(%(default)s)"
+    )
+
+
+def _many(
+    group: Any,  # noqa: ANN401 - argparse hides the type
+    name: str,
+    kind: Callable[[str], Any],
+    metavar: str,
+    text: str,
+) -> None:
+    group.add_argument(
+        name,
+        type=kind,
+        action="append",
+        default=[],
+        metavar=metavar,
+        help=f"{text}; may be repeated",
+    )
+
+
+def _output(parser: Any) -> None:  # noqa: ANN401 - argparse hides the type
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="folder for the bundle (default: this one)",
+    )
