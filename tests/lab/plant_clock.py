@@ -120,6 +120,15 @@ def plant_clock(source: Path, target: Path, error: ClockError) -> Path:
     return target
 
 
+def planted_in(bundle: Path) -> tuple[str, ClockError]:
+    """Return the name of a bundle's host, and the clock error planted in it."""
+    with zipfile.ZipFile(bundle) as opened:
+        manifest = json.loads(opened.read("manifest.json"))
+    planted = dict(manifest["planted"] or {})
+    planted.pop("by", None)
+    return manifest["host"]["host_name"], ClockError(**planted)
+
+
 def _about(error: ClockError, about_ns: int) -> ClockError:
     return dataclasses.replace(error, about_ns=about_ns)
 
