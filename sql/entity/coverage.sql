@@ -57,6 +57,8 @@ judged as (
                 then
                     'none of ' || asked || ' probes of ' || stream
                     || ' could be attached'
+            when kind = 'uprobe' and asked = 0
+                then 'no recorded process maps a library of ' || stream
             when kind = 'uprobe' and coalesce(hit_count, 0) = 0
                 then
                     'no call of ' || stream
