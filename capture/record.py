@@ -1,23 +1,82 @@
-"""One recording from the first probe to the sealed bundle."""
+"""One recording, from the first probe to the sealed bundle.
+
+The main thread finds targets, attaches probes and writes facts; two more carry regions
+from the rings to the spool (:mod:`capture.ring`).  Whatever takes time, such as hashing
+a library of hundreds of megabytes, runs beside them.
+
+Stopping keeps the order that costs nothing if it is cut short: programs are told to
+return at once, rings are emptied, what was open is written, then the last facts and the
+``end`` frame.  After that the spool is whole, and detaching, which can be slow, comes
+last.  A recording that is killed at any moment leaves a spool that ``seal`` recovers.
+"""
 
 from __future__ import annotations
 
+import os
+import resource
+import secrets
+import signal
+import sys
+import threading
+import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Optional
+from typing import TYPE_CHECKING, Any
 
-from capture.options import RecordOptions
+from capture import __version__
+from capture.errors import CaptureError
+from capture.host import read_host
+from capture.libraries import LibraryTable
+from capture.loader_choice import open_loader
+from capture.recording import Recording
+from capture.seal import seal
+from capture.spool import SpoolWriter
+from capture.syscalls import syscall_names
+from capture.targets import TargetFinder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import FrameType
+
+    from capture.loaders import Loader
+    from capture.options import RecordOptions
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class RecordResult:
-    """What a recording left behind."""
+    """What a recording left behind; ``spool`` is None once it was sealed and erased."""
 
-    spool: Optional[Path]
-    bundle: Optional[Path]
+    spool: Path | None
+    bundle: Path | None
     stop_reason: str
     record_count: int
     lost_count: int
+
+
+class StopFlag:
+    """Set by SIGINT, SIGTERM and SIGHUP while it is entered.
+
+    A plain attribute, not an Event: a handler that runs while the main thread holds an
+    Event's lock would wait for itself.
+    """
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> StopFlag:  # noqa: PYI034 typing.Self needs Python 3.11
+        if threading.current_thread() is threading.main_thread():
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_set = True
 
 
 def record(options: RecordOptions) -> RecordResult:
@@ -28,4 +87,125 @@ def record(options: RecordOptions) -> RecordResult:
     CaptureError
         If nothing can be recorded here, with the reason and the next step.
     """
-    raise NotImplementedError(options)
+    _raise_descriptor_limit()
+    with StopFlag() as stop:
+        libraries = LibraryTable(options.libraries)
+        try:
+            finder = TargetFinder(options, libraries, (os.getpid(),))
+            loader = open_loader(options, say)
+            try:
+                return _record(options, loader, finder, libraries, stop)
+            finally:
+                loader.close()
+        finally:
+            libraries.close()
+
+
+def _record(
+    options: RecordOptions,
+    loader: Loader,
+    finder: TargetFinder,
+    libraries: LibraryTable,
+    stop: StopFlag,
+) -> RecordResult:
+    """Record with a loader that is loaded."""
+    host = read_host()
+    header = spool_header(options, loader, host)
+    folder = options.spool or options.out_dir / spool_name(header)
+    spool = SpoolWriter(folder, header)
+    recording = Recording(options, loader, finder, libraries, spool)
+    try:
+        recording.start(host)
+        count = len(finder.targets)
+        say(f"recording (PID {os.getpid()}): {_number(count, 'target')}, {folder}")
+        reason = recording.run(lambda: stop.is_set)
+        recording.finish(reason)
+    except BaseException:
+        spool.close()
+        say(f"the recording broke off; what it has can be had by: seal {folder}")
+        raise
+    bundle = _seal(options, folder) if options.seal else None
+    result = RecordResult(
+        spool=folder if folder.exists() else None,
+        bundle=bundle,
+        stop_reason=reason,
+        record_count=recording.record_count,
+        lost_count=recording.lost_count,
+    )
+    _tell(result)
+    return result
+
+
+def spool_header(
+    options: RecordOptions, loader: Loader, host: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what ``header.json`` says of a recording that begins now."""
+    missing = {
+        stream: columns
+        for stream, columns in loader.missing_columns.items()
+        if stream in options.streams
+    }
+    return {
+        "capture_id": secrets.token_hex(4),
+        "version": 1,
+        "created_by": {"name": "coldtrace-capture", "version": __version__},
+        "host": {name: value for name, value in host.items() if name != "os_name"},
+        "capture": {
+            "start_ns": time.monotonic_ns(),
+            "start_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "loader": loader.name,
+            "loader_detail": loader.detail,
+            "probe_set": options.probe_set,
+            "off_cpu_min_ns": options.off_cpu_min_ns,
+        },
+        "streams": list(options.streams),
+        "missing_columns": missing,
+        "syscalls": syscall_names(host["architecture"]),
+    }
+
+
+def spool_name(header: dict[str, Any]) -> str:
+    """Return the folder name that a spool has unless told otherwise."""
+    safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in host_of(header))
+    start = header["capture"]["start_utc"].replace("-", "").replace(":", "")
+    return f"{safe}-{start}-{header['capture_id']}.spool"
+
+
+def host_of(header: dict[str, Any]) -> str:
+    """Return the host name in a spool's header."""
+    return str(header["host"]["host_name"])
+
+
+def say(text: str) -> None:
+    """Tell the user something; stdout stays silent."""
+    sys.stderr.write(f"coldtrace-capture: {text}\n")
+    sys.stderr.flush()
+
+
+def _seal(options: RecordOptions, folder: Path) -> Path:
+    """Seal the spool; on failure it stays, and the message says how to go on."""
+    try:
+        return seal(folder, options.out_dir, keep_spool=options.keep_spool)
+    except (CaptureError, OSError) as error:
+        raise CaptureError(
+            f"recorded, but not sealed: {error}",
+            f"make room, then run: coldtrace-capture seal {folder}",
+        ) from error
+
+
+def _tell(result: RecordResult) -> None:
+    """Print the one line of result."""
+    what = _number(result.record_count, "record")
+    lost = f", {result.lost_count} lost" if result.lost_count else ""
+    where = result.bundle or result.spool
+    say(f"wrote {where}: {what}{lost}, stopped by {result.stop_reason}")
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _raise_descriptor_limit() -> None:
+    """Allow as many open files as may be: perf events and libraries are files."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -98,8 +98,9 @@ class TargetFinder:
         found = Discovery()
         stats = self._refresh(now)
         found.gone_targets.extend(self._drop_gone())
-        for pid, reason in self._asked():
-            self._take(pid, reason, found)
+        for pid in self._pids:
+            self._take(pid, "pid", found)
+        self._take_groups(found)
         if self._by_library:
             for pid in [pid for pid in stats if self._is_due(pid, now)]:
                 self._look(pid, now, found)
@@ -110,11 +111,29 @@ class TargetFinder:
     def look_at(self, pid: int) -> Discovery:
         """Look at one process at once, because the kernel said that it changed."""
         found = Discovery()
+        now = time.monotonic()
+        watch = self._watched.get(pid)
+        if watch is not None:
+            watch.seen = now  # a new program is as good as young
         if pid in self.targets:
             self._map_libraries(pid)
         elif self._by_library and pid not in self._own:
-            self._look(pid, time.monotonic(), found)
+            self._look(pid, now, found)
+        else:
+            self._take_groups(found)
         self._announce(found)
+        return found
+
+    def poll_groups(self) -> Discovery:
+        """Look only at who joined the control groups asked for: cheap, so often done.
+
+        A process that joins by itself has told nobody, and a library that is probed
+        already tells nothing when it is mapped once more.
+        """
+        found = Discovery()
+        if self._cgroups:
+            self._take_groups(found)
+            self._announce(found)
         return found
 
     def adopt(self, pid: int, reason: str) -> Discovery:
@@ -168,11 +187,10 @@ class TargetFinder:
                 gone.append(self.targets.pop(pid))
         return gone
 
-    def _asked(self) -> list[tuple[int, str]]:
-        asked = [(pid, "pid") for pid in self._pids]
+    def _take_groups(self, found: Discovery) -> None:
         for folder in self._cgroups:
-            asked += [(pid, "cgroup") for pid in cgroup_pids(folder)]
-        return asked
+            for pid in cgroup_pids(folder):
+                self._take(pid, "cgroup", found)
 
     def _look(self, pid: int, now: float, found: Discovery) -> None:
         """Make a process a target if it maps a library that we know."""

@@ -1,0 +1,64 @@
+"""Which loader works here: each is tried, none is guessed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable
+
+from capture.loaders import Loader, LoaderError, LoaderSettings
+
+if TYPE_CHECKING:
+    from capture.options import RecordOptions
+
+
+def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
+    """Return the first loader that can load its programs; ``say`` hears of refusals.
+
+    Raises
+    ------
+    LoaderError
+        If none can, with the reason of each.
+    """
+    settings = LoaderSettings(
+        streams=options.streams,
+        off_cpu_min_ns=options.off_cpu_min_ns,
+        adopt_library_users=not (options.pids or options.cgroups),
+        nested_driver_calls=options.probe_set == "full",
+        libbpf=options.libbpf,
+    )
+    names = ("core", "bcc") if options.loader == "auto" else (options.loader,)
+    refusals: list[LoaderError] = []
+    for name in names:
+        loader = _loaded(name, settings, refusals)
+        if loader is not None:
+            return loader
+        say(f"loader {name} refused: {refusals[-1].message}")
+    reasons = "; ".join(
+        f"{name}: {error.message}" for name, error in zip(names, refusals)
+    )
+    hint = next((error.hint for error in refusals if error.hint), None)
+    raise LoaderError(f"no loader works here: {reasons}", hint)
+
+
+def _loaded(
+    name: str, settings: LoaderSettings, refusals: list[LoaderError]
+) -> Loader | None:
+    """Return a loader with its programs in the kernel, or add to the refusals."""
+    loader = _make(name)
+    try:
+        loader.load(settings)
+    except LoaderError as error:
+        refusals.append(error)
+        loader.close()
+        return None
+    return loader
+
+
+def _make(name: str) -> Loader:
+    """Return a loader; its module is imported only when it is tried."""
+    if name == "core":
+        from capture.loaders.core import CoreLoader  # noqa: PLC0415 see above
+
+        return CoreLoader()
+    from capture.loaders.bcc import BccLoader  # noqa: PLC0415 see above
+
+    return BccLoader()

@@ -1,0 +1,303 @@
+"""The recording while it runs: discovery, facts, and everything done by the clock."""
+
+from __future__ import annotations
+
+import errno
+import json
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Callable
+
+from capture import probes
+from capture.clocks import read_clocks
+from capture.facts import FactBook, ProbeFacts
+from capture.layout import LAYOUTS
+from capture.loaders import FACT, decode_fact
+from capture.ring import Drainer, iter_records
+from capture.world import WorldFinder
+
+if TYPE_CHECKING:
+    from capture.libraries import LibraryTable
+    from capture.loaders import Loader
+    from capture.options import RecordOptions
+    from capture.spool import SpoolWriter
+    from capture.targets import Discovery, TargetFinder
+
+_TICK_S = 0.01
+"""How long a new library may stay without probes, the time to attach them apart."""
+_OPEN_MIN_NS = 1_000_000_000
+_YOUNG_NS = 10_000_000_000
+
+
+@dataclass
+class Task:
+    """Something done again and again, at the first tick after it is due."""
+
+    every_s: float
+    run: Callable[[], None]
+    due: float = 0.0
+
+
+class Recording:
+    """One recording with a loaded loader and an open spool.
+
+    Parameters
+    ----------
+    options
+        What was asked for.
+    loader
+        Loaded, nothing attached yet.
+    finder, libraries
+        Where targets and their files come from.
+    spool
+        Where everything goes.
+    """
+
+    def __init__(
+        self,
+        options: RecordOptions,
+        loader: Loader,
+        finder: TargetFinder,
+        libraries: LibraryTable,
+        spool: SpoolWriter,
+    ) -> None:
+        self.record_count = 0
+        self.lost_count = 0
+        self._options = options
+        self._loader = loader
+        self._finder = finder
+        self._libraries = libraries
+        self._spool = spool
+        self._book = FactBook(self._append_facts, libraries)
+        self._probe_facts = ProbeFacts(self._book)
+        self._worlds = WorldFinder(libraries)
+        self._world_known: set[int] = set()
+        self._had_targets = False
+        self._disk_is_low = False
+        self._open_streams: set[str] = set()
+        self._seen_ns: dict[int, int] = {}
+        self._refreshed = 0
+        self._hasher: threading.Thread | None = None
+        rings = loader.rings()
+        self._facts_ring = rings.pop("facts")
+        self._drainer = Drainer(rings, self._append_events)
+        self._tasks = (
+            Task(0.2, self._discover),
+            Task(1.0, self._read_clock),
+            Task(1.0, self._refresh_facts),
+            Task(1.0, self._check_disk),
+            Task(2.0, self._write_open),
+            Task(5.0, lambda: self._write_counters() and None),
+            Task(5.0, spool.sync),
+        )
+
+    def start(self, host: dict[str, Any]) -> None:
+        """Attach everything that can be attached now, and record from then on."""
+        self._book.put("host", host)
+        self._read_clock()
+        self._drainer.start()
+        self._probe_facts.tracepoints(self._loader.attach_tracepoints())
+        self._discover()
+        self._book.flush()
+        self._spool.sync()
+
+    def run(self, is_stopped: Callable[[], bool]) -> str:
+        """Record until something ends it, and return what did."""
+        now = time.monotonic()
+        limit = self._options.duration_ns
+        deadline = None if limit is None else now + limit / 1e9
+        for task in self._tasks:
+            task.due = now + task.every_s
+        while True:
+            reason = self._reason(deadline, is_stopped=is_stopped())
+            if reason is not None:
+                return reason
+            self._drain_facts()
+            self._welcome(self._finder.poll_groups())
+            now = time.monotonic()
+            for task in self._tasks:
+                if now >= task.due:
+                    task.run()
+                    task.due = now + task.every_s
+            self._book.flush()
+            time.sleep(_TICK_S)
+
+    def finish(self, reason: str) -> None:
+        """Write everything that is still to be written, and close the spool."""
+        self._drain_facts()
+        self._loader.quiesce()
+        stop_ns = time.monotonic_ns()
+        try:
+            self._drainer.stop()
+            self._drain_facts()
+            self._write_open(everything=True)
+            for target in list(self._finder.targets.values()):
+                self._book.process(target, is_new=False)
+            self._book.ranks_from_communicators()
+            self._hash(wait=True)
+            rows = self._write_counters()
+            self._read_clock()
+            self._book.flush()
+            end = {"stop_reason": reason, "stop_ns": stop_ns, "facts": rows}
+            self._spool.append("end", json.dumps(end).encode())
+        except OSError as error:
+            # A full disk: what is in the spool can be sealed, as after a kill.
+            if error.errno != errno.ENOSPC:
+                raise
+        self._spool.close()
+
+    def _reason(self, deadline: float | None, *, is_stopped: bool) -> str | None:
+        """Return why the recording is over, if it is."""
+        error = self._drainer.error
+        is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        if error is not None and not is_full:
+            raise error
+        if is_stopped:
+            return "signal"
+        if self._disk_is_low or is_full:
+            return "disk_low"
+        if deadline is not None and time.monotonic() >= deadline:
+            return "duration"
+        is_alone = self._had_targets and not self._finder.targets
+        return "targets_gone" if self._options.until_exit and is_alone else None
+
+    # What the kernel tells, and what /proc does.
+
+    def _drain_facts(self) -> None:
+        while (region := self._facts_ring.drain()) is not None:
+            for record in iter_records(region, FACT.size):
+                self._take_fact(decode_fact(record))
+
+    def _take_fact(self, fact: dict[str, Any]) -> None:
+        kind, pid = fact["fact"], fact["pid"]
+        if kind == "communicator":
+            self._book.communicator(fact)
+        elif kind == "destroyed":
+            self._book.destroyed(fact["communicator_ref"], fact["destroyed_ns"])
+        elif kind in ("fork", "target"):
+            reason = "fork" if kind == "fork" else "library"
+            self._welcome(self._finder.adopt(pid, reason))
+        elif kind in ("mapped", "exec"):
+            if kind == "exec":
+                self._world_known.discard(pid)
+            self._welcome(self._finder.look_at(pid))
+            self._update(pid)
+        elif kind == "thread" and pid in self._finder.targets:
+            self._book.thread(pid, fact["tid"])
+        elif kind == "exit":
+            self._book.ended(pid, fact["time_ns"])
+
+    def _discover(self) -> None:
+        self._welcome(self._finder.poll())
+
+    def _welcome(self, found: Discovery) -> None:
+        """Record new targets and probe new libraries."""
+        for target in found.new_targets:
+            self._had_targets = True
+            self._loader.add_target(target.pid)
+            self._seen_ns[target.pid] = time.monotonic_ns()
+            self._world_known.discard(target.pid)
+        self._attach(found)
+        for target in found.new_targets:
+            self._book.process(target, is_new=True)
+            self._find_world(target.pid)
+        for target in found.gone_targets:
+            self._book.ended(target.pid, time.monotonic_ns())
+
+    def _attach(self, found: Discovery) -> None:
+        """Probe new libraries; each is attached as a whole."""
+        if not found.new_libraries:
+            return
+        sites = [
+            site
+            for site in probes.plan(found.new_libraries, self._options.probe_set)
+            if site.probe.stream in self._options.streams
+        ]
+        if not self._options.return_probes:
+            sites = [replace(site, has_return=False) for site in sites]
+        self._probe_facts.sites(sites, self._loader.attach(sites))
+        for library in found.new_libraries:
+            self._book.library(library)
+        self._hash(wait=False)
+
+    def _update(self, pid: int) -> None:
+        """Note a target anew: it runs another program, or maps another file."""
+        target = self._finder.targets.get(pid)
+        if target is not None:
+            self._book.process(target, is_new=False)
+            self._find_world(pid)
+
+    def _find_world(self, pid: int) -> None:
+        """Tell the kernel side where MPI_COMM_WORLD is, once a process has one."""
+        if pid in self._world_known:
+            return
+        address = self._worlds.address(pid)
+        if address is not None:
+            self._world_known.add(pid)
+            correction = self._loader.set_world(pid, address)
+            if correction is not None:
+                self._book.communicator(correction)
+
+    # What is done by the clock.
+
+    def _refresh_facts(self) -> None:
+        """Look again at young targets each second, at all of them each fifth."""
+        self._refreshed += 1
+        now = time.monotonic_ns()
+        for pid in list(self._finder.targets):
+            is_young = now - self._seen_ns.get(pid, now) < _YOUNG_NS
+            if is_young or self._refreshed % 5 == 0:
+                self._update(pid)
+        self._book.ranks_from_communicators()
+        for library in self._libraries.libraries:
+            if library.sha256 is not None:
+                self._book.library(library)
+
+    def _read_clock(self) -> None:
+        line = json.dumps(read_clocks()) + "\n"
+        self._spool.append("clock", line.encode(), 1)
+
+    def _check_disk(self) -> None:
+        self._disk_is_low = self._spool.free_space_is_low()
+
+    def _write_open(self, *, everything: bool = False) -> None:
+        """Write what is open now: the last such frame of a stream counts."""
+        found = self._loader.in_flight(0 if everything else _OPEN_MIN_NS)
+        for stream in self._options.streams:
+            region = found.get(stream, b"")
+            if region or everything or stream in self._open_streams:
+                count = len(region) // LAYOUTS[stream].stride
+                self._spool.append(f"inflight/{stream}", region, count)
+            if region:
+                self._open_streams.add(stream)
+            else:
+                self._open_streams.discard(stream)
+
+    def _write_counters(self) -> list[dict[str, Any]]:
+        counters = self._loader.probe_counters()
+        self.lost_count = sum(counter.lost_count for counter in counters)
+        return self._probe_facts.count(counters)
+
+    def _hash(self, *, wait: bool) -> None:
+        """Hash new libraries beside the recording, which must not wait for it."""
+        if self._hasher is None or not self._hasher.is_alive():
+            self._hasher = threading.Thread(target=self._hash_all, daemon=True)
+            self._hasher.start()
+        if wait:
+            self._hasher.join()
+            for library in self._libraries.libraries:
+                self._book.library(library)
+
+    def _hash_all(self) -> None:
+        while self._libraries.hash_next() is not None:
+            pass
+
+    # Into the spool.
+
+    def _append_events(self, stream: str, region: memoryview, count: int) -> None:
+        self.record_count += count
+        self._spool.append(f"events/{stream}", region, count)
+
+    def _append_facts(self, lines: bytes, count: int) -> None:
+        self._spool.append("facts", lines, count)

@@ -1,0 +1,387 @@
+"""Claim: a recording writes all it has in the right order, whatever ends it.
+
+The kernel side is a stand-in here, so that order and stop conditions can be told apart
+from eBPF; the live test is test_record_live.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import struct
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from capture import record, recording
+from capture.errors import CaptureError
+from capture.layout import LAYOUTS
+from capture.loaders import FACT, AttachResult, ProbeCounter
+from capture.options import RecordOptions
+from capture.probes import Probe, ProbeSite
+from capture.ring import ring_shaped
+from capture.spool import SpoolReader, SpoolWriter
+from tests.capture.processes import CUDART, make_library, make_user, running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from capture.libraries import MappedLibrary
+    from tests.capture.processes import Child
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler here")
+
+STREAM = "gpu_call"
+
+
+class StandInRing:
+    """Gives out what it was given."""
+
+    stride = LAYOUTS[STREAM].stride
+
+    def __init__(self) -> None:
+        self.regions: list[bytes] = []
+
+    def drain(self) -> memoryview | None:
+        """Return the next region."""
+        return memoryview(self.regions.pop(0)) if self.regions else None
+
+
+class StandInLoader:
+    """Notes what it is asked to do; its rings are filled by the test."""
+
+    name = "core"
+    detail = "stand-in"
+    missing_columns: dict[str, dict[str, str]] = {STREAM: {"layer": "not here"}}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.ring = StandInRing()
+        self.facts = StandInRing()
+        self.targets: list[int] = []
+        self.open = b""
+
+    def load(self, settings: object) -> None:
+        """Load nothing."""
+
+    def attach(self, sites: Sequence[ProbeSite]) -> list[AttachResult]:
+        """Attach each probe, or so it says."""
+        self.calls.append(f"attach {len(sites)}")
+        return [
+            AttachResult(site.probe_id, STREAM, site.symbol, is_attached=True)
+            for site in sites
+        ]
+
+    def attach_tracepoints(self) -> list[AttachResult]:
+        """Attach nothing."""
+        return []
+
+    def add_target(self, pid: int) -> None:
+        """Note a target."""
+        self.targets.append(pid)
+
+    def remove_target(self, pid: int) -> None:
+        """Forget nothing."""
+
+    def set_world(self, pid: int, address: int) -> dict[str, object] | None:
+        """Know of no world."""
+
+    def rings(self) -> dict[str, Any]:
+        """Return both rings."""
+        return {STREAM: self.ring, "facts": self.facts}
+
+    def in_flight(self, older_than_ns: int) -> dict[str, bytes]:
+        """Return the open calls; those of this test are old."""
+        self.calls.append(f"in_flight {older_than_ns}")
+        return {STREAM: self.open}
+
+    def probe_counters(self) -> list[ProbeCounter]:
+        """Return one probe's counts."""
+        return [ProbeCounter(1, STREAM, 17, 2, 5, 7, 0, 0)]
+
+    def quiesce(self) -> None:
+        """Stop; what still lies in the ring comes after this."""
+        self.calls.append("quiesce")
+        self.ring.regions.append(region(1))
+
+    def close(self) -> None:
+        """Detach."""
+        self.calls.append("close")
+
+
+def region(count: int) -> bytes:
+    return ring_shaped([bytes(LAYOUTS[STREAM].size)] * count)
+
+
+def plan(libraries: Sequence[MappedLibrary], _probe_set: str) -> list[ProbeSite]:
+    probe = Probe(STREAM, 130, "nvidia", 1, ("cudaStreamSynchronize",), has_return=True)
+    return [
+        ProbeSite(1, probe, each.library_ref, each.fd_path, 64, probe.symbols[0])
+        for each in libraries
+        if each.path.endswith("/libcudart.so.12")
+    ]
+
+
+@pytest.fixture
+def loader(monkeypatch: pytest.MonkeyPatch) -> StandInLoader:
+    """Put the stand-in where loaders are chosen."""
+    stand_in = StandInLoader()
+
+    def chosen(_options: RecordOptions, _say: object) -> StandInLoader:
+        return stand_in
+
+    monkeypatch.setattr(record, "open_loader", chosen)
+    monkeypatch.setattr(recording.probes, "plan", plan, raising=False)
+    return stand_in
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return a program that maps a library to probe."""
+    return make_user(tmp_path, make_library(tmp_path, "libcudart.so.12", CUDART))
+
+
+def options(folder: Path, child: Child, **values: object) -> RecordOptions:
+    given: dict[str, Any] = {
+        "out_dir": folder,
+        "pids": (child.pid,),
+        "streams": (STREAM,),
+        "spool": folder / "spool",
+        "seal": False,
+    }
+    return RecordOptions(**{**given, **values})
+
+
+def frames(folder: Path) -> list[tuple[str, bytes]]:
+    reader = SpoolReader(folder / "spool")
+    found = [(frame.kind, bytes(frame.payload)) for frame in reader.frames()]
+    reader.close()
+    return found
+
+
+def facts_of(folder: Path, fact: str) -> list[dict[str, Any]]:
+    rows = [
+        json.loads(line)
+        for kind, payload in frames(folder)
+        if kind == "facts"
+        for line in payload.splitlines()
+    ]
+    return [row for row in rows if row["fact"] == fact]
+
+
+def after(seconds: float, action: Callable[[], object]) -> threading.Timer:
+    timer = threading.Timer(seconds, action)
+    timer.start()
+    return timer
+
+
+@needs_gcc
+def test_last_frames_stand_in_the_order_that_survives_a_kill(
+    tmp_path: Path, loader: StandInLoader, program: Path
+) -> None:
+    loader.ring.regions = [region(3), region(2)]
+    loader.open = region(4)
+    with running(program) as child:
+        chosen = options(tmp_path, child, duration_ns=300_000_000)
+        result = record.record(chosen)
+
+    found = frames(tmp_path)
+    kinds = [kind for kind, _ in found]
+    end = json.loads(found[-1][1])
+    assert (result.stop_reason, result.record_count) == ("duration", 6)
+    assert result.lost_count == 2
+    assert kinds[-1] == "end"
+    assert kinds.index("inflight/gpu_call") > max(
+        at for at, kind in enumerate(kinds) if kind == "events/gpu_call"
+    )
+    assert found[kinds.index("inflight/gpu_call")][1] == region(4)
+    assert end["stop_reason"] == "duration"
+    assert {row["fact"] for row in end["facts"]} == {"probe", "loss"}
+    assert loader.calls == ["attach 1", "quiesce", "in_flight 0", "close"]
+    assert loader.targets == [child.pid]
+    header = json.loads((tmp_path / "spool" / "header.json").read_bytes())
+    assert header["missing_columns"] == loader.missing_columns
+    assert header["syscalls"]["1"]
+    assert kinds.count("clock") >= 2
+
+
+@needs_gcc
+def test_recording_of_a_program_ends_with_it(
+    tmp_path: Path, loader: StandInLoader, program: Path
+) -> None:
+    with running(program) as child:
+        timer = after(0.4, child.end)
+        result = record.record(options(tmp_path, child, until_exit=True))
+        timer.join()
+
+    ends = [row["exit_ns"] for row in facts_of(tmp_path, "process")]
+    assert result.stop_reason == "targets_gone"
+    assert ends[0] is None
+    assert ends[-1] is not None
+    assert loader.calls[-1] == "close"
+
+
+@needs_gcc
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_stops_soundly_and_handlers_are_put_back(
+    tmp_path: Path, loader: StandInLoader, program: Path, number: signal.Signals
+) -> None:
+    before = signal.getsignal(number)
+    with running(program) as child:
+        timer = after(0.3, lambda: os.kill(os.getpid(), number))
+        result = record.record(options(tmp_path, child))
+        timer.join()
+
+    assert result.stop_reason == "signal"
+    assert frames(tmp_path)[-1][0] == "end"
+    assert signal.getsignal(number) == before
+    assert loader.calls[-1] == "close"
+
+
+@needs_gcc
+def test_low_disk_stops_the_recording_while_seal_has_room(
+    tmp_path: Path,
+    loader: StandInLoader,
+    program: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SpoolWriter, "free_space_is_low", lambda _: True)
+    with running(program) as child:
+        result = record.record(options(tmp_path, child))
+
+    assert result.stop_reason == "disk_low"
+    assert json.loads(frames(tmp_path)[-1][1])["stop_reason"] == "disk_low"
+    assert "quiesce" in loader.calls
+
+
+@needs_gcc
+def test_full_disk_leaves_a_spool_that_can_be_read(
+    tmp_path: Path,
+    loader: StandInLoader,
+    program: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    append = SpoolWriter.append
+    loader.ring.regions = [region(3)]
+
+    def full(self: SpoolWriter, kind: str, payload: bytes, count: int = 0) -> None:
+        if kind.startswith("events"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(self, kind, payload, count)
+
+    monkeypatch.setattr(SpoolWriter, "append", full)
+    with running(program) as child:
+        result = record.record(options(tmp_path, child))
+
+    assert result.stop_reason == "disk_low"
+    assert "facts" in {kind for kind, _ in frames(tmp_path)}
+
+
+@needs_gcc
+def test_an_error_of_the_writer_ends_the_recording_and_says_where_the_rest_is(
+    tmp_path: Path,
+    loader: StandInLoader,
+    program: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    append = SpoolWriter.append
+    loader.ring.regions = [region(3)]
+
+    def broken(self: SpoolWriter, kind: str, payload: bytes, count: int = 0) -> None:
+        if kind.startswith("events"):
+            raise OSError(errno.EIO, "Input/output error")
+        append(self, kind, payload, count)
+
+    monkeypatch.setattr(SpoolWriter, "append", broken)
+    with running(program) as child, pytest.raises(OSError, match="Input/output"):
+        record.record(options(tmp_path, child))
+
+    assert f"can be had by: seal {tmp_path / 'spool'}" in capsys.readouterr().err
+    assert loader.calls[-1] == "close"
+
+
+@needs_gcc
+def test_kernel_facts_become_targets_threads_and_communicators(
+    tmp_path: Path, loader: StandInLoader, program: Path
+) -> None:
+    with running(program) as child:
+        grandchild = int(child.tell("f"))
+        made = fact(1, pid=child.pid, ref=4, parent=3, child_index=2, flags=2, how=5)
+        loader.facts.regions = [
+            ring_shaped([fact(5, pid=grandchild, parent=child.pid), made]),
+            ring_shaped([fact(2, ref=4, time_ns=99), fact(6, pid=child.pid)]),
+        ]
+        record.record(options(tmp_path, child, duration_ns=200_000_000))
+        os.kill(grandchild, signal.SIGKILL)
+
+    reasons = {
+        row["pid"]: row["target_reason"] for row in facts_of(tmp_path, "process")
+    }
+    made_row = facts_of(tmp_path, "communicator")[-1]
+    assert reasons == {child.pid: "pid", grandchild: "fork"}
+    assert (made_row["how"], made_row["child_index"]) == ("split", 2)
+    assert (made_row["parent_ref"], made_row["destroyed_ns"]) == (3, 99)
+
+
+@needs_gcc
+def test_result_is_one_sealed_bundle_and_one_line(
+    tmp_path: Path,
+    loader: StandInLoader,
+    program: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with running(program) as child:
+        chosen = options(tmp_path, child, seal=True, duration_ns=100_000_000)
+        result = record.record(chosen)
+
+    said = capsys.readouterr()
+    assert result.bundle is not None
+    assert result.bundle.exists()
+    assert result.spool is None
+    assert said.out == ""
+    assert f"recording (PID {os.getpid()})" in said.err
+    assert f"wrote {result.bundle}: 1 record, 2 lost" in said.err
+    assert loader.calls[-1] == "close"
+
+
+@needs_gcc
+def test_spool_that_exists_is_refused_and_nothing_stays_attached(
+    tmp_path: Path, loader: StandInLoader, program: Path
+) -> None:
+    (tmp_path / "spool").mkdir()
+    with running(program) as child, pytest.raises(CaptureError, match="exists"):
+        record.record(options(tmp_path, child))
+
+    assert loader.calls == ["close"]
+
+
+def test_spool_names_are_safe_whatever_the_host_is_called() -> None:
+    header = {
+        "capture_id": "0a1b2c3d",
+        "host": {"host_name": "../ho st\n"},
+        "capture": {"start_utc": "2026-11-30T20:00:00Z"},
+    }
+
+    name = record.spool_name(header)
+
+    assert name == ".._ho_st_-20261130T200000Z-0a1b2c3d.spool"
+
+
+def fact(kind: int, **values: int) -> bytes:
+    """Return one record of the facts ring."""
+    names = "time_ns mix1 mix2 inode kind pid tid device ref parent child_index color"
+    order = f"{names} key size rank how vendor flags".split()
+    row = {**dict.fromkeys(order, 0), "time_ns": time.monotonic_ns(), **values}
+    assert len(FACT.unpack(bytes(FACT.size))) == len(order)
+    row["kind"] = kind
+    try:
+        return FACT.pack(*(row[name] for name in order))
+    except struct.error as error:
+        raise AssertionError(values) from error
