@@ -133,8 +133,6 @@ def _layer(library: Library, view: View) -> Iterator[ViewError]:
             yield _fault(view, f"reads {name}, which does not exist")
         elif library.layer_of(name) > library.layer_of(key):
             yield _fault(view, f"reads {name} of a layer above its own")
-        elif name.startswith("_") and library.views[name].layer != view.layer:
-            yield _fault(view, f"reads {name}, which is internal to another layer")
 
 
 def _streams(library: Library, view: View) -> Iterator[ViewError]:

@@ -1,0 +1,3 @@
+"""The commands of ``coldtrace``, one module each."""
+
+from __future__ import annotations
