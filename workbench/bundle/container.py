@@ -291,7 +291,9 @@ def _agreed(source: _Source, entry: Member, path: Path) -> Member:
     where = f"directory disagrees with the local header of {entry.name}"
     if member is None:
         found = source.read(entry.header_offset, 4).hex()
-        raise _mismatch(f"{where}: signature {_LOCAL_MAGIC.hex()} against {found}", path)
+        raise _mismatch(
+            f"{where}: signature {_LOCAL_MAGIC.hex()} against {found}", path
+        )
     for field, shape in _COMPARED.items():
         listed, actual = getattr(entry, field), getattr(member, field)
         if listed != actual:

@@ -71,9 +71,7 @@ FACTS = {
         "hit_count:l lost_count:l lost_first_ns:l? lost_last_ns:l? "
         "unmatched_return_count:l aliases:S"
     ),
-    "loss": _keys(
-        "stream:s probe_id:i? reason:s lost_count:l first_ns:l? last_ns:l?"
-    ),
+    "loss": _keys("stream:s probe_id:i? reason:s lost_count:l first_ns:l? last_ns:l?"),
 }
 """Facts of format 1, keys in the order of BUNDLE.md."""
 

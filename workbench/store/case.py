@@ -107,7 +107,9 @@ class Case:
             f"select host_id, min(start_ns) as start_ns from raw.{stream} group by all"
             for stream in EVENT_TABLES
         )
-        first = f"select host_id, min(start_ns) as start_ns from ({firsts}) group by all"
+        first = (
+            f"select host_id, min(start_ns) as start_ns from ({firsts}) group by all"
+        )
         if self.has_table("model", "clock"):
             first = f"""
                 select
@@ -123,7 +125,9 @@ class Case:
                     and first.start_ns < coalesce(clock.to_ns, first.start_ns + 1)
             """
         # fetchall, always: a half-read result would block the connection.
-        rows = self.connection.execute(f"select min(start_ns) from ({first})").fetchall()
+        rows = self.connection.execute(
+            f"select min(start_ns) from ({first})"
+        ).fetchall()
         return 0 if rows[0][0] is None else int(rows[0][0])
 
     def has_table(self, schema: str, name: str) -> bool:

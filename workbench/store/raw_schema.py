@@ -52,9 +52,7 @@ def _columns(**names_of: str) -> tuple[EventColumn, ...]:
         for name in names.split():
             dtype, table = _NAMED.get(name, (_DTYPES[sql_type], None))
             shown = sql_type if table is None else "VARCHAR"
-            columns.append(
-                EventColumn(name=name, type=shown, dtype=dtype, names=table)
-            )
+            columns.append(EventColumn(name=name, type=shown, dtype=dtype, names=table))
     return tuple(columns)
 
 

@@ -1,0 +1,176 @@
+"""Bundles into a case: each in one transaction, damage and doubts as rows.
+
+A bundle that cannot be read never stops the others.  Bundles load in the order of their
+start, whatever order they are named in, and every key comes from content, so the same
+bundles give the same tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.bundle.reader import BundleReader
+from workbench.errors import BundleError, CaseError
+from workbench.store.bundle_load import AlreadyLoadedError, BundleLoad, find_known
+from workbench.store.problems import (
+    LoadProblem,
+    insert_problems,
+    refresh_case_problems,
+)
+from workbench.store.views import build_library
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from duckdb import DuckDBPyConnection
+
+    from workbench.store.bundle_load import Progress
+    from workbench.store.case import Case
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoadReport:
+    """What one load did."""
+
+    bundle_count: int
+    """Bundles that brought rows."""
+    row_count: int
+    """Events that were read."""
+    problems: tuple[LoadProblem, ...]
+    is_any_read: bool
+    """Whether at least one bundle was loaded or was there already."""
+
+    @property
+    def is_damaged(self) -> bool:
+        """Return whether something recorded could not be read."""
+        return any(problem.is_damage for problem in self.problems)
+
+
+def load_bundles(
+    case: Case,
+    paths: Iterable[Path | str],
+    *,
+    progress: Progress | None = None,
+    build: bool = True,
+) -> LoadReport:
+    """Fill the raw tables from bundles, then build the view library.
+
+    Parameters
+    ----------
+    case
+        Case that is open for writing.
+    paths
+        Bundle files; a folder stands for the ``*.bundle`` files in it.
+    progress
+        Called while events are loaded.
+    build
+        Whether to build the kept views and run the models.
+    """
+    if case.is_read_only:
+        raise CaseError(f"{case.path} is open for reading only")
+    problems: list[LoadProblem] = []
+    readers: list[BundleReader] = []
+    try:
+        for path in find_bundles(paths):
+            reader, refused = _open(path)
+            problems += refused
+            readers += [] if reader is None else [reader]
+        readers.sort(key=_load_order)
+        loads = [_load_one(case.connection, reader, progress) for reader in readers]
+    finally:
+        for reader in readers:
+            reader.close()
+    problems += [problem for load in loads for problem in load.problems]
+    insert_problems(case.connection, problems)
+    problems += refresh_case_problems(case.connection)
+    if build:
+        build_library(case)
+    return LoadReport(
+        bundle_count=sum(load.is_new for load in loads),
+        row_count=sum(load.row_count for load in loads),
+        problems=tuple(problems),
+        is_any_read=any(load.is_known for load in loads),
+    )
+
+
+def find_bundles(paths: Iterable[Path | str]) -> list[Path]:
+    """Return the files that `paths` name; a folder gives its ``*.bundle`` files."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        found += sorted(path.glob("*.bundle")) if path.is_dir() else [path]
+    return found
+
+
+def _load_order(reader: BundleReader) -> tuple[int, str, str]:
+    capture = reader.manifest.capture
+    return capture.start_ns, reader.manifest.capture_id, str(reader.path)
+
+
+def _open(path: Path) -> tuple[BundleReader | None, list[LoadProblem]]:
+    """Return a reader, or why there is none."""
+    try:
+        return BundleReader.open(path), []
+    except BundleError as error:
+        errors: Sequence[Exception] = [error]
+    except ExceptionGroup as group:
+        errors = group.exceptions
+    problems = [
+        LoadProblem(kind=error.kind, message=error.message, path=str(path))
+        for error in errors
+        if isinstance(error, BundleError)
+    ]
+    return None, problems
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Load:
+    """What one bundle brought."""
+
+    problems: list[LoadProblem]
+    row_count: int = 0
+    is_new: bool = False
+    is_known: bool = False
+
+
+def _load_one(
+    connection: DuckDBPyConnection, reader: BundleReader, progress: Progress | None
+) -> _Load:
+    connection.execute("begin")
+    try:
+        load = _load_new(connection, reader, progress)
+        insert_problems(connection, load.problems)
+    except AlreadyLoadedError as known:
+        connection.execute("rollback")
+        return _Load(problems=[_duplicate(reader, str(known))], is_known=True)
+    except BaseException:
+        connection.execute("rollback")
+        raise
+    connection.execute("commit")
+    return load
+
+
+def _load_new(
+    connection: DuckDBPyConnection, reader: BundleReader, progress: Progress | None
+) -> _Load:
+    content = reader.sums_sha256 or reader.file_sha256()
+    known = find_known(connection, content)
+    if known is not None:
+        raise AlreadyLoadedError(known)
+    load = BundleLoad(connection, reader, content)
+    collision = load.collision()
+    if collision is not None:
+        return _Load(problems=[collision])
+    load.run(progress)
+    return _Load(
+        problems=load.problems, row_count=load.row_count, is_new=True, is_known=True
+    )
+
+
+def _duplicate(reader: BundleReader, known: str) -> LoadProblem:
+    return LoadProblem(
+        kind="duplicate_bundle",
+        message=f"the same content as {known}, skipped",
+        path=str(reader.path),
+    )
