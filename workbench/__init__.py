@@ -1,4 +1,4 @@
-"""Load bundles into a case, align clocks, name the straggler: the public names."""
+"""Load bundles into a case, align clocks, name the straggler: the public names.
 
 The names are looked up when they are first used, so that ``coldtrace --help`` does not
 wait for a database that it will not open.
