@@ -6,16 +6,12 @@ one graph; nothing else happens at import.
 
 from __future__ import annotations
 
-from workbench.analysis import clock_model
+from workbench.analysis import clock_model, step, what_if
 from workbench.store.models import ModelSpec, register
 
-MODELS = (
-    ModelSpec(
-        name="clock",
-        reads=clock_model.READS,
-        writes=clock_model.WRITES,
-        run=clock_model.run,
-    ),
+MODELS = tuple(
+    ModelSpec(name=name, reads=module.READS, writes=module.WRITES, run=module.run)
+    for name, module in (("clock", clock_model), ("step", step), ("what_if", what_if))
 )
 
 for _model in MODELS:

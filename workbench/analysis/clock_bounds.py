@@ -19,6 +19,7 @@ times its distance from the knot, still bounds it, and so does every chord of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from workbench.analysis.clock_line import Line
 
 RATE_LIMIT = 1e-3
-"""Largest rate of ``d``: 500 ppm of slew on either side of a line of at most 500 ppm."""
+"""Largest rate of ``d``: 500 ppm of slew beside a rough line of at most 500 ppm."""
 
 ROUNDING_NS = 2.0
 """What rounding common times to whole nanoseconds can cost one point."""
@@ -73,7 +74,7 @@ class Constraints:
             return []
         first = np.flatnonzero(np.diff(self.rendezvous, prepend=-1))
         edges = [*first[::CHUNK].tolist(), len(self.rendezvous)]
-        return list(zip(edges[:-1], edges[1:], strict=True))
+        return list(pairwise(edges))
 
     def only(self, clocks: Sequence[int]) -> Constraints:
         """Return the entries of some clocks, renumbered in their order."""
@@ -109,7 +110,7 @@ class Constraints:
     def dense(
         self, low: int, high: int, times: CommonTimes
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return arrival (-inf: none) and completion (inf: none) [clock, rendezvous]."""
+        """Return arrival (-inf: none), completion (inf: none) [clock, rendezvous]."""
         shape = (self.clock_count, self._width(low, high))
         at = (self.clock[low:high], self._column(low, high))
         arrival, completion = np.full(shape, -np.inf), np.full(shape, np.inf)
@@ -189,7 +190,7 @@ def _parts(constraints: Constraints, low: int, high: int) -> list[tuple[int, int
         return []
     first = low + np.flatnonzero(np.diff(constraints.rendezvous[low:high], prepend=-1))
     edges = [*first[::CHUNK].tolist(), high]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _tighten(

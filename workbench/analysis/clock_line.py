@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workbench.analysis.clock_bounds import Constraints
 
 SLOPE_LIMIT = 500e-6
-"""The kernel slews a clock by at most this rate; a fit beyond it is noise, not a clock."""
+"""The kernel slews a clock by at most this; a fit beyond it is noise, not a clock."""
 
 WORST_PART = 0.2
 """Share of the points that a fit leaves out, twice: late members, preempted exits."""

@@ -1,9 +1,9 @@
 """The clock model: reads what rendezvous prove, writes the tables ``model.clock*``.
 
-Suspends: CLOCK_MONOTONIC stands still while the machine sleeps and CLOCK_BOOTTIME does
-not, so a jump of their difference between two readings cuts a host's clock in three: what
-was before, the second or so in which it slept (no instant of it can be placed), and what
-came after.  Each part is a clock of its own.
+Suspends: CLOCK_MONOTONIC stands still while the machine sleeps and CLOCK_BOOTTIME
+does not, so a jump of their difference between two readings cuts a host's clock in
+three: what was before, the second or so in which it slept (no instant of it can be
+placed), and what came after.  Each part is a clock of its own.
 
 Not done here: the relation of MONOTONIC to MONOTONIC_RAW would take NTP's slew out
 before the wander is fitted.  The band is proved without it, only wider, since the
@@ -50,26 +50,33 @@ SUSPEND_NS = 1_000_000
 """Smallest growth of BOOTTIME over MONOTONIC that is taken for a suspend."""
 
 READING_DRIFT = 200e-6
-"""What the difference of two readings may grow without one: rates of an edited clock."""
+"""What the difference may grow without one, a second: rates of an edited clock."""
 
 BOUNDS = """
-    select
-        communicator_id || '/' || collective_seq || '/' || operation || '/' || part
-            as rendezvous,
-        host_id, arrival_ns, completion_ns, is_release
-    from clock_bound
-    union all
-    select
-        communicator_id || '/' || source_rank || '>' || destination_rank || '/'
-            || message_seq,
-        send_host_id, send_ns, null, false
-    from clock_message
-    union all
-    select
-        communicator_id || '/' || source_rank || '>' || destination_rank || '/'
-            || message_seq,
-        receive_host_id, null, receive_ns, false
-    from clock_message
+    with bound as (
+        select
+            communicator_id || '/' || collective_seq || '/' || operation || '/' || part
+                as rendezvous,
+            host_id, arrival_ns, completion_ns, is_release
+        from clock_bound
+    ),
+    message as (
+        select
+            *,
+            communicator_id || '/' || source_rank || '>' || destination_rank
+                || '/' || message_seq as rendezvous
+        from clock_message
+    ),
+    every as (
+        select * from bound
+        union all
+        select rendezvous, send_host_id, send_ns, null, false from message
+        union all
+        select rendezvous, receive_host_id, null, receive_ns, false from message
+    )
+    select dense_rank() over (order by rendezvous) as number, *
+    from every
+    order by number, host_id
 """
 
 
@@ -79,10 +86,7 @@ def run(case: Case) -> None:
         case.frame("select * from host order by host_name, host_id"),
         case.frame("select * from stg_clock_reading order by host_id, monotonic_ns"),
     )
-    bound = case.frame(
-        f"select dense_rank() over (order by rendezvous) as number, *"
-        f" from ({BOUNDS}) order by number, host_id"
-    )
+    bound = case.frame(BOUNDS)
     constraints, exits = constraints_of(bound, clocks)
     extents = [None if clock.is_cut_off else clock.extent for clock in clocks]
     solution = clock_solver.solve(constraints, extents=extents)

@@ -3,12 +3,12 @@
 1. Clocks that share rendezvous form a group; its reference is the clock with most of
    them (ties: the first in the caller's order).
 2. ``clock_line`` gives rough lines, ``clock_bounds`` the bounds of each pair at knots.
-3. Closure: ``d_k - d_i <= (d_k - d_j) + (d_j - d_i)``, shortest paths over the clocks at
-   each knot (Floyd-Warshall).  The closed bounds at the knots are then points of each
-   pair in a second round, which carries slope through clocks that met only others.
+3. Closure: ``d_k - d_i <= (d_k - d_j) + (d_j - d_i)``, shortest paths over the clocks
+   at each knot (Floyd-Warshall).  The closed bounds at the knots are then points of
+   each pair in a second round, which carries slope through clocks that met only others.
 4. A negative cycle says that the constraints contradict one another.  The smallest
-   wander that leaves none is sought; the model allows twice as much, and at least 1 ppm.
-   Beyond 50 ppm the shortest negative cycle is reported and its clocks are not joined.
+   wander that leaves none is sought; the model allows twice as much, at least 1 ppm.
+   Beyond 50 ppm the shortest negative cycle is reported, and its clocks not joined.
 
 Between two knots a straight line obeys the interpolated bounds; wander adds at most
 ``wander * spacing / 2`` to that, which the error of an interval carries.
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.analysis import clock_bounds, clock_line
-from workbench.analysis.clock_bounds import Constraints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from workbench.analysis.clock_bounds import Constraints
     from workbench.analysis.clock_line import Line
 
 WANDER_FLOOR = 1e-6
@@ -190,8 +190,8 @@ def _connected(clocks: list[int], met: NDArray[np.bool_]) -> list[list[int]]:
 
 def _joined(group: Group) -> list[list[int]]:
     """Return positions of clocks that are bounded against each other on both sides."""
-    finite = np.isfinite(group.upper).all(axis=2)
-    return _connected(list(range(len(group.clocks))), finite & finite.T)
+    finite = np.array(np.isfinite(group.upper).all(axis=2))
+    return _connected(list(range(len(group.clocks))), np.logical_and(finite, finite.T))
 
 
 def _solve_group(

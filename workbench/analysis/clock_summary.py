@@ -1,9 +1,9 @@
 """Return one line a host that says what is known about its clock, and why no more.
 
-A host that is the last to arrive at nearly every rendezvous leaves a band as wide as its
-lateness: the others never wait for one another, so a constant lateness looks like an
-offset.  That state is called undecided, for it also touches the bands of the hosts that
-are never last.
+A host that is the last to arrive at nearly every rendezvous leaves a band as wide as
+its lateness: the others never wait for one another, so a constant lateness looks like
+an offset.  That state is called undecided; it touches the bands of the hosts that are
+never last as well.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ def _state(
     for share, name in shares.values():
         if share is not None and share >= ALWAYS_LAST:
             return "undecided", (
-                f"{name} is last to arrive at {share:.0%} of its rendezvous, so the others "
-                f"never wait for this host: {within} stay open"
+                f"{name} is last to arrive at {share:.0%} of its rendezvous, so "
+                f"nobody waits for this host: {within} stay open"
             )
     return "wide", f"too few rendezvous at which it or its peers were last: {within}"
 

@@ -1,9 +1,9 @@
 """Return a group's bounds as rows that SQL can apply.
 
 Each knot of each clock becomes a pair (own time, cluster time); the rows between are
-straight lines in whole nanoseconds, so two rows of a clock meet without a jump.  Cluster
-time is the middle of the clock's band to the reference, and the reference's own time
-for the reference.
+straight lines in whole nanoseconds, so two rows of a clock meet without a jump.
+Cluster time is the middle of the clock's band to the reference, and the reference's own
+time for the reference.
 """
 
 from __future__ import annotations

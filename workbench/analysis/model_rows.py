@@ -1,7 +1,7 @@
 """Put the rows that a model computed into its table.
 
-Arrays are registered as they are (design: no pyarrow); a column with missing values is a
-list with None in it.  A table's declared types decide, so a wrong one is an error.
+Arrays are registered as they are (design: no pyarrow); a column with missing values is
+a list with None in it.  A table's declared types decide, so a wrong one is an error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Return the clock relation that assumes: members leave a blocking call together.
 
 Measured on hosts with one true clock the exits of two members differ by a few
-microseconds in the median and tens at the 5th and 95th percentile.  That is an assumption
-about the library and the load, not a law, so this relation never claims an order; it
-serves magnitudes where the proved band is wide, as with a rank that is late at every
-step.
+microseconds in the median and tens at the 5th and 95th percentile.  That is an
+assumption about the library and the load, not a law, so this relation never claims an
+order; it serves magnitudes where the proved band is wide, as with a rank that is late
+at every step.
 
 The line of a clock is the running median of the differences of its exits from its
 neighbour's on the widest spanning tree; its error is half of their 5 to 95 % spread,
