@@ -35,6 +35,7 @@ class MadeBundle:
     def __init__(self, host: HostBuilder) -> None:
         self.host = host
         self.columns = {stream: self._columns(stream) for stream in host.streams}
+        self._number_probes()
         filled = [c for c in self.columns.values() if len(c["start_ns"])]
         ends = [
             c["start_ns"] + np.where(c["has_duration_ns"], c["duration_ns"], 0)
@@ -90,6 +91,16 @@ class MadeBundle:
         if not parts:
             return full_columns(stream, {}, 0)
         return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+
+    def _number_probes(self) -> None:
+        """Point each call at the probe of its operation."""
+        names = self.host.names["operations"]
+        for row in self._probes():
+            columns = self.columns[row["stream"]]
+            if "probe_id" in columns and row["operation"] in names:
+                is_of = columns["operation"] == names[row["operation"]]
+                is_bare = columns["probe_id"] == 0
+                columns["probe_id"][is_of & is_bare] = row["probe_id"]
 
     def _gone(self, stream: str) -> set[str]:
         """Return the columns that were not recorded and companions of none that was."""

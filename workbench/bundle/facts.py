@@ -100,26 +100,23 @@ def parse_lines(member: str, data: bytes, keys: tuple[Key, ...]) -> FactRows:
     if lines[-1] == b"":
         lines.pop()
     for number, line in enumerate(lines, start=1):
-        row, fault = _row(line, keys)
-        if fault is None:
+        document = parse_object(line)
+        if document is None:
+            faults.append(f"{member} line {number} is not a JSON object")
+            continue
+        row, found = _row(document, keys)
+        faults += [f"{member} line {number}: {fault.message}" for fault in found]
+        if not found:
             rows.append(row)
-        else:
-            joint = " " if fault == _NO_OBJECT else ": "
-            faults.append(f"{member} line {number}{joint}{fault}")
     return FactRows(rows=rows, line_count=len(lines), faults=tuple(faults))
 
 
-_NO_OBJECT = "is not a JSON object"
-
-
-def _row(line: bytes, keys: tuple[Key, ...]) -> tuple[dict[str, Any], str | None]:
-    document = parse_object(line)
-    if document is None:
-        return {}, _NO_OBJECT
+def _row(
+    document: dict[str, Any], keys: tuple[Key, ...]
+) -> tuple[dict[str, Any], list[Fault]]:
     faults: list[Fault] = []
     node = Node(document, "", faults)
-    row = {key.name: _READERS[key.type](node, key) for key in keys}
-    return row, faults[0].message if faults else None
+    return {key.name: _READERS[key.type](node, key) for key in keys}, faults
 
 
 def _integer(node: Node, key: Key) -> int | None:

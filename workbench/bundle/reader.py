@@ -177,7 +177,9 @@ class BundleReader:
 
     def _table(self, member: str, keys: Any, expected: int | None) -> Table:  # noqa: ANN401
         if member not in self.container.members:
-            return Table(rows=[], damage=(self._missing(member),))
+            missing = f"{member} is missing"
+            damage = (Damage(kind="bad_fact", message=missing, member=member),)
+            return Table(rows=[], damage=damage)
         try:
             data = self.member(member)
         except IntegrityError as error:
@@ -196,11 +198,6 @@ class BundleReader:
     def chunk(self, stream: str, index: int) -> Chunk:
         """Return one chunk of a stream with every column that the manifest names."""
         info = self.manifest.streams[stream]
-        if self.is_directory_missing and not self._is_whole(stream, index):
-            folder = f"events/{stream}/{index:06d}"
-            message = f"truncated: {folder} is not whole"
-            torn = Damage(kind="truncated", message=message, member=folder)
-            return Chunk(stream=stream, index=index, columns=None, damage=(torn,))
         columns: dict[str, NDArray[Any]] = {}
         damage: list[Damage] = []
         for column in info.columns:
@@ -218,17 +215,9 @@ class BundleReader:
             damage=tuple(damage),
         )
 
-    def _is_whole(self, stream: str, index: int) -> bool:
-        folder = f"events/{stream}/{index:06d}"
-        return all(
-            f"{folder}/{column.name}.npy" in self.container.members
-            for column in self.manifest.streams[stream].columns
-        )
-
     def _column(self, name: str, dtype: str, rows: int) -> NDArray[Any]:
         if name not in self.container.members:
-            missing = self._missing(name)
-            raise IntegrityError(missing.message, kind=missing.kind, file=name)
+            raise IntegrityError(f"{name} is missing", kind="missing_column", file=name)
         array = parse_column(self.member(name, MAX_COLUMN_BYTES))
         if array is None:
             fault = f"{name} is not a column of NumPy format 1.0"
@@ -239,14 +228,6 @@ class BundleReader:
         else:
             return array
         raise IntegrityError(fault, kind="bad_column", file=name)
-
-    def _missing(self, name: str) -> Damage:
-        is_column = name.startswith("events/")
-        kind = "missing_column" if is_column else "missing_member"
-        if self.is_directory_missing:
-            message = f"truncated: {name} is not whole"
-            return Damage(kind="truncated", message=message, member=name)
-        return Damage(kind=kind, message=f"{name} is missing", member=name)
 
     def check_rest(self) -> list[Damage]:
         """Return the damage of the members that nobody has read yet.
@@ -296,8 +277,6 @@ def _read_sums(
 ) -> tuple[dict[str, str] | None, str | None, list[Damage]]:
     """Return the listed sums, the hash of their list and what is wrong with it."""
     if SUMS not in container.members:
-        if container.is_directory_missing:
-            return None, None, []
         message = f"{SUMS} is missing"
         return None, None, [Damage(kind="bad_checksum", message=message, member=SUMS)]
     try:

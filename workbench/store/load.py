@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.bundle.reader import BundleReader
+from workbench.bundle.verify import refusals
 from workbench.errors import BundleError, CaseError
 from workbench.store.bundle_load import AlreadyLoadedError, BundleLoad, find_known
 from workbench.store.problems import (
@@ -22,7 +23,7 @@ from workbench.store.problems import (
 from workbench.store.views import build_library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from duckdb import DuckDBPyConnection
 
@@ -86,13 +87,20 @@ def load_bundles(
     insert_problems(case.connection, problems)
     problems += refresh_case_problems(case.connection)
     if build:
-        build_library(case)
+        build_library(case, _view_progress(progress))
     return LoadReport(
         bundle_count=sum(load.is_new for load in loads),
         row_count=sum(load.row_count for load in loads),
         problems=tuple(problems),
         is_any_read=any(load.is_known for load in loads),
     )
+
+
+def _view_progress(progress: Progress | None) -> Callable[[str], None] | None:
+    """Return what tells the names of the views that are built."""
+    if progress is None:
+        return None
+    return lambda view: progress(f"view {view}", 0, 0)
 
 
 def find_bundles(paths: Iterable[Path | str]) -> list[Path]:
@@ -112,16 +120,12 @@ def _open(path: Path) -> tuple[BundleReader | None, list[LoadProblem]]:
     """Return a reader, or why there is none."""
     try:
         return BundleReader.open(path), []
-    except BundleError as error:
-        errors: Sequence[Exception] = [error]
-    except ExceptionGroup as group:
-        errors = group.exceptions
-    problems = [
-        LoadProblem(kind=error.kind, message=error.message, path=str(path))
-        for error in errors
-        if isinstance(error, BundleError)
-    ]
-    return None, problems
+    except (BundleError, ExceptionGroup) as error:
+        problems = [
+            LoadProblem(kind=fault.kind, message=fault.message, path=str(path))
+            for fault in refusals(error)
+        ]
+        return None, problems
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

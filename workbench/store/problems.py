@@ -8,10 +8,13 @@ arrives) or cause them (a second process claims rank 3).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from numpy.typing import NDArray
 
 NOTES = frozenset(
     {
@@ -60,27 +63,44 @@ def insert_problems(
     connection: DuckDBPyConnection, problems: list[LoadProblem]
 ) -> None:
     """Append rows; a row that is there already is not repeated by a second load."""
-    for problem in problems:
-        row = (
-            problem.bundle_id,
-            problem.host_id,
-            problem.path,
-            problem.kind,
-            problem.member,
-            problem.message,
-        )
-        connection.execute(
-            """
-            insert into raw.load_problem
-            select $1::integer, $2::integer, $3, $4, $5, $6
-            where not exists (
-                select 1 from raw.load_problem
-                where path is not distinct from $3 and kind = $4
-                    and member is not distinct from $5 and message = $6
-            )
-            """,
-            row,
-        )
+    if not problems:
+        return
+    fields = ("bundle_id", "host_id", "path", "kind", "member", "message")
+    data: dict[str, NDArray[Any]] = {"seq": np.arange(len(problems))}
+    for field in fields:
+        data[field] = np.empty(len(problems), object)
+        data[field][:] = [getattr(problem, field) for problem in problems]
+    connection.register("_problem", data)
+    try:
+        connection.execute(_INSERT)
+    finally:
+        connection.unregister("_problem")
+
+
+_INSERT = """
+insert into raw.load_problem
+select bundle_id, host_id, path, kind, member, message
+from (
+    select
+        seq,
+        bundle_id::integer as bundle_id,
+        host_id::integer as host_id,
+        path::varchar as path,
+        kind::varchar as kind,
+        member::varchar as member,
+        message::varchar as message,
+    from _problem
+) as new
+where not exists (
+    select 1
+    from raw.load_problem as old
+    where old.path is not distinct from new.path
+        and old.kind = new.kind
+        and old.member is not distinct from new.member
+        and old.message = new.message
+)
+order by seq
+"""
 
 
 def refresh_case_problems(connection: DuckDBPyConnection) -> list[LoadProblem]:
