@@ -4,8 +4,8 @@
 level are fixed, every member has its true sizes in its local header, and each goes into
 ``SHA256SUMS``, which the archive writes last.
 
-Level 1: on records of a reference mix it costs a tenth more bytes than level 6 and is
-several times faster, and a host that stops recording wants its CPU back.
+Level 4, measured on 2 M records of a GPU-call mix: 6.5 bytes an event, against 9.0 at
+level 1 for 5 % less CPU time in all, and 5.9 at level 6 for a third more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SUMS_NAME = "SHA256SUMS"
-DEFLATE_LEVEL = 1
+DEFLATE_LEVEL = 4
 _DATE = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 

@@ -158,12 +158,11 @@ def _unpacked(file: IO[bytes], member: Member) -> Iterator[bytes]:
             if not packed:
                 packed = file.read(min(_BLOCK, left))
                 left -= len(packed)
-            if not packed:
-                break
             # One byte more than allowed is enough to know that there is too much.
+            # With all input read, the inflater can still hold output back.
             block = inflater.decompress(packed, min(_BLOCK, allowed + 1))
             allowed -= len(block)
-            if allowed < 0:
+            if allowed < 0 or not (packed or block):
                 break
             yield block
     except zlib.error as error:

@@ -114,7 +114,9 @@ def _caller_data(
 ) -> dict[str, bytes]:
     if all(field.name != ADDRESS for field in layout.fields):
         return {}
-    found = resolver.columns(cut(chunk, layout, "pid"), cut(chunk, layout, ADDRESS))
+    found = resolver.columns(
+        cut(chunk, layout, "pid").tolist(), cut(chunk, layout, ADDRESS).tolist()
+    )
     return {
         CALLER_REF: found.library_refs,
         CALLER_OFFSET: found.offsets,

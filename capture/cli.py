@@ -92,7 +92,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     parser = Parser(
         prog=PROGRAM,
-        description="Record what the kernel of this host saw of a GPU job, to one file.",
+        description="Record what this host's kernel saw of a GPU job, to one file.",
         formatter_class=_formatter,
     )
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What a bundle holds, in words: the same bytes each time, whatever the folder or clock.
+"""What a bundle holds, in words: the same bytes each time, in any folder, at any time.
 
 Names come from a recorded host and are hostile text: control characters are shown as
 escapes, so that none of them acts on the terminal.
@@ -95,7 +95,9 @@ def _general(found: Verified) -> Iterator[str]:
         "capture",
         f"{manifest['capture_id']}, {plain(capture['start_utc'])}, {seconds:.3f} s",
     )
-    yield _line("loader", f"{capture['loader']} ({plain(capture['loader_detail'])})")
+    yield _line(
+        "loader", f"{plain(capture['loader'])} ({plain(capture['loader_detail'])})"
+    )
     yield _line("probes", f"{plain(capture['probe_set'])} set")
     yield _line("ended by", plain(capture["stop_reason"]))
     if capture["job_ids"]:
@@ -111,7 +113,8 @@ def _streams(found: Verified) -> Iterator[str]:
         parts = member.name.split("/")
         if parts[0] == "events" and len(parts) > 1:
             packed[parts[1]] = packed.get(parts[1], 0) + member.header.packed_size
-    yield f"  {'stream':<12}{'rows':>11}{'open':>7}{'lost':>9}{'probes':>9}{'bytes':>13}"
+    heads = f"{'rows':>11}{'open':>7}{'lost':>9}{'probes':>9}{'bytes':>13}"
+    yield f"  {'stream':<12}{heads}"
     for name, entry in _manifest(found)["streams"].items():
         probes = f"{entry['attached_probe_count']}/{entry['asked_probe_count']}"
         yield (
