@@ -35,7 +35,7 @@ class Task:
     """Something done again and again, at the first tick after it is due."""
 
     every_s: float
-    run: Callable[[], None]
+    run: Callable[[], object]
     due: float = 0.0
 
 
@@ -88,7 +88,7 @@ class Recording:
             Task(1.0, self._refresh_facts),
             Task(1.0, self._check_disk),
             Task(2.0, self._write_open),
-            Task(5.0, lambda: self._write_counters() and None),
+            Task(5.0, self._write_counters),
             Task(5.0, spool.sync),
         )
 

@@ -14,7 +14,7 @@ from capture.facts import FactBook, ProbeFacts
 from capture.host import read_host
 from capture.libraries import LibraryTable
 from capture.loaders import AttachResult, ProbeCounter
-from capture.probes import Probe, ProbeSite
+from capture.probes import ProbeSite, rows_for
 from capture.targets import TargetProcess
 from capture.world import WorldFinder
 from tests.capture.processes import CUDART, make_library, make_user, running
@@ -140,7 +140,7 @@ def test_probes_carry_their_outcome_and_their_counts() -> None:
     spool = Spool()
     book = FactBook(spool.append, LibraryTable())
     facts = ProbeFacts(book)
-    probe = Probe("gpu_call", 130, "nvidia", 1, ("cudaStreamSynchronize",), True)  # noqa: FBT003
+    probe = next(p for p in rows_for("cudart") if "cudaStreamSynchronize" in p.symbols)
     names = {"symbol": "cudaStreamSynchronize", "aliases": ("alias",)}
     sites = [ProbeSite(n, probe, 0, "/proc/self/fd/9", 64, **names) for n in (1, 2)]
     facts.sites(

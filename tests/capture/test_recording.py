@@ -23,7 +23,7 @@ from capture.errors import CaptureError
 from capture.layout import LAYOUTS
 from capture.loaders import FACT, AttachResult, ProbeCounter
 from capture.options import RecordOptions
-from capture.probes import Probe, ProbeSite
+from capture.probes import ProbeSite, rows_for
 from capture.ring import ring_shaped
 from capture.spool import SpoolReader, SpoolWriter
 from tests.capture.processes import CUDART, make_library, make_user, running
@@ -120,7 +120,7 @@ def region(count: int) -> bytes:
 
 
 def plan(libraries: Sequence[MappedLibrary], _probe_set: str) -> list[ProbeSite]:
-    probe = Probe(STREAM, 130, "nvidia", 1, ("cudaStreamSynchronize",), has_return=True)
+    probe = next(p for p in rows_for("cudart") if "cudaStreamSynchronize" in p.symbols)
     return [
         ProbeSite(1, probe, each.library_ref, each.fd_path, 64, probe.symbols[0])
         for each in libraries
@@ -137,7 +137,7 @@ def loader(monkeypatch: pytest.MonkeyPatch) -> StandInLoader:
         return stand_in
 
     monkeypatch.setattr(record, "open_loader", chosen)
-    monkeypatch.setattr(recording.probes, "plan", plan, raising=False)
+    monkeypatch.setattr(recording.probes, "plan", plan)
     return stand_in
 
 

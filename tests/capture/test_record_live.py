@@ -1,0 +1,281 @@
+"""Claim: the real recorder counts every call, finds late comers, and survives SIGKILL.
+
+Real programs, real eBPF, the recorder as its own process under the distribution's
+Python; call counts are primes, and the numbers must match exactly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+from tests.capture.processes import make_library, make_user, running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = "/usr/bin/python3"
+DEADLINE_S = 60
+
+pytestmark = [
+    pytest.mark.bpf,
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler here"),
+]
+
+CUDART = """
+#include <unistd.h>
+int cudaStreamSynchronize(void *stream) { return stream ? 1 : 0; }
+int cudaDeviceSynchronize(void) { pause(); return 0; }
+"""
+
+USER = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int cudaStreamSynchronize(void *stream);
+int cudaDeviceSynchronize(void);
+
+static void *stuck(void *unused) { cudaDeviceSynchronize(); return unused; }
+
+/* Commands by line: c N calls, s a thread that never returns, f N calls by a child. */
+int main(void) {
+  char line[64];
+  pthread_t thread;
+  puts("up"); fflush(stdout);
+  while (fgets(line, sizeof line, stdin) && line[0] != 'q') {
+    if (line[0] == 's') pthread_create(&thread, 0, stuck, 0);
+    if (line[0] == 'c' || (line[0] == 'f' && fork() == 0)) {
+      for (int i = atoi(line + 1); i > 0; i--) cudaStreamSynchronize(0);
+      if (line[0] == 'f') _exit(0);
+    }
+    puts("ok"); fflush(stdout);
+  }
+  return 0;
+}
+"""
+
+
+class Recorder:
+    """A recorder at work, and what it says."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.said = ""
+
+    def wait_for(self, words: str) -> None:
+        """Read what the recorder says until it has said this."""
+        deadline = time.monotonic() + DEADLINE_S
+        while words not in self.said:
+            left = deadline - time.monotonic()
+            ready = select.select([self._stderr], [], [], max(0, left))[0]
+            line = os.read(self._stderr.fileno(), 1 << 16) if ready else b""
+            assert line, self.said
+            self.said += line.decode()
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send a signal and return the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(DEADLINE_S)
+
+    @property
+    def _stderr(self) -> IO[str]:
+        assert self.process.stderr is not None
+        return self.process.stderr
+
+
+@contextmanager
+def recording(folder: Path, *words: object) -> Iterator[Recorder]:
+    command = [PYTHON, "-m", "capture", "record", "-o", folder, *words]
+    process = subprocess.Popen(
+        [str(word) for word in command],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            recorder = Recorder(process)
+            recorder.wait_for("recording (PID")
+            yield recorder
+        finally:
+            process.kill()
+
+
+class Bundle:
+    """The one bundle of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        (self.path,) = folder.glob("*.bundle")
+        with ZipFile(self.path) as archive:
+            self.names = archive.namelist()
+            self.manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
+            self.facts = {
+                name[6:-6]: [json.loads(row) for row in archive.read(name).splitlines()]
+                for name in self.names
+                if name.startswith("facts/")
+            }
+        self._columns = np.load(self.path)
+
+    def column(self, stream: str, name: str) -> np.ndarray[Any, Any]:
+        """Return a column, all chunks of it."""
+        start, end = f"events/{stream}/", f"/{name}.npy"
+        members = [n for n in self.names if n.startswith(start) and n.endswith(end)]
+        parts = [self._columns[member.removesuffix(".npy")] for member in members]
+        return np.concatenate(parts)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._columns.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return a program with a library of a known name, never mapped before."""
+    return make_user(tmp_path, make_library(tmp_path, "libcudart.so.12", CUDART), USER)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def spool_has(folder: Path, kind: str) -> bool:
+    """Tell whether a spool that is still being written has a frame of a kind."""
+    (spool,) = folder.glob("*.spool")
+    code = json.loads((spool / "header.json").read_bytes())["kinds"][kind]
+    return b"CTF1" + code.to_bytes(2, "little") in (spool / "frames.bin").read_bytes()
+
+
+def test_every_call_of_a_process_and_of_its_child_is_recorded(
+    tmp_path: Path, program: Path
+) -> None:
+    with running(program) as child:
+        with recording(tmp_path, "--pid", child.pid) as recorder:
+            child.tell("c 1009")
+            child.tell("f 503")
+            time.sleep(0.5)
+            child.tell("c 211")
+            status = recorder.stop()
+            recorder.wait_for("wrote ")
+        child.end()
+
+    bundle = Bundle(tmp_path)
+    pids = bundle.column("gpu_call", "pid")
+    stream = bundle.manifest["streams"]["gpu_call"]
+    durations = bundle.column("gpu_call", "duration_ns")
+    processes = {row["pid"]: row["target_reason"] for row in bundle.facts["process"]}
+    probes = [row for row in bundle.facts["probe"] if row["stream"] == "gpu_call"]
+    bundle.close()
+    assert status == 0
+    assert int((pids == child.pid).sum()) == 1009 + 211
+    assert len(pids) == 1009 + 211 + 503
+    assert (stream["lost_count"], stream["open_count"]) == (0, 0)
+    assert bool((durations > 0).all())
+    assert bundle.manifest["capture"]["stop_reason"] == "signal"
+    assert bundle.manifest["streams"]["off_cpu"]["row_count"] > 0
+    assert processes[child.pid] == "pid"
+    assert sum(row["hit_count"] for row in probes) >= len(pids)
+    assert not list(tmp_path.glob("*.spool"))
+
+
+def test_program_started_while_recording_is_found_by_its_library(
+    tmp_path: Path, program: Path
+) -> None:
+    with recording(tmp_path, "--streams", "gpu_call", "--until-exit") as recorder:
+        with running(program) as child:
+            eventually(lambda: probed(tmp_path, child.pid))
+            child.tell("c 307")
+            child.end()
+        recorder.wait_for("wrote ")
+        status = recorder.process.wait(DEADLINE_S)
+
+    bundle = Bundle(tmp_path)
+    pids = bundle.column("gpu_call", "pid")
+    library = next(
+        row
+        for row in bundle.facts["library"]
+        if row["path"] == str(program.with_name("libcudart.so.12"))
+    )
+    process = next(row for row in bundle.facts["process"] if row["pid"] == child.pid)
+    bundle.close()
+    assert status == 0
+    assert int((pids == child.pid).sum()) == 307
+    assert len(library["sha256"]) == 64
+    assert process["target_reason"] == "library"
+    assert process["exit_ns"] > process["first_ns"]
+    assert bundle.manifest["capture"]["stop_reason"] == "targets_gone"
+    assert set(bundle.manifest["streams"]) == {"gpu_call"}
+
+
+def probed(folder: Path, pid: int) -> bool:
+    """Tell whether a process and its probes stand in the spool."""
+    (spool,) = folder.glob("*.spool")
+    text = (spool / "frames.bin").read_bytes()
+    return f'"process", "pid": {pid},'.encode() in text and b'"symbol": "cuda' in text
+
+
+def test_killed_recorder_leaves_every_whole_frame_and_the_open_call(
+    tmp_path: Path, program: Path
+) -> None:
+    with running(program) as child:
+        with recording(tmp_path, "--pid", child.pid) as recorder:
+            child.tell("c 499")
+            child.tell("s")
+            eventually(lambda: spool_has(tmp_path, "inflight/gpu_call"))
+            status = recorder.stop(signal.SIGKILL)
+        child.process.kill()
+    (spool,) = tmp_path.glob("*.spool")
+    sealed = subprocess.run(
+        [PYTHON, "-m", "capture", "seal", spool, "-o", tmp_path],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    bundle = Bundle(tmp_path)
+    is_open = bundle.column("gpu_call", "is_open")
+    tids = bundle.column("gpu_call", "tid")
+    bundle.close()
+    assert status == -signal.SIGKILL
+    assert "wrote " in sealed.stderr
+    assert bundle.manifest["capture"]["stop_reason"] == "killed"
+    assert bundle.manifest["capture"]["is_recovered"]
+    assert int((~is_open).sum()) == 499
+    assert int(is_open.sum()) == 1
+    assert int(tids[is_open][0]) != child.pid
+    assert bundle.manifest["streams"]["gpu_call"]["open_count"] == 1
+
+
+def test_without_anything_to_record_it_waits_and_stops_soundly(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.procs").write_text("")
+    words = ("--cgroup", tmp_path, "--duration", "1s")
+    with recording(tmp_path, *words) as recorder:
+        recorder.wait_for("wrote ")
+        status = recorder.process.wait(DEADLINE_S)
+
+    bundle = Bundle(tmp_path)
+    bundle.close()
+    assert status == 0
+    assert bundle.manifest["capture"]["stop_reason"] == "duration"
+    assert {stream["row_count"] for stream in bundle.manifest["streams"].values()} == {
+        0
+    }
