@@ -151,22 +151,21 @@ class Loader(Protocol):
 
 # Facts: what the kernel tells once, read record by record (struct fact, record.h).
 
-FACT = struct.Struct("<QQQQIiiIiiiiiiiBBH")
+FACT = struct.Struct("<QQQIiiiiiiiiiBBH4x")
 
 FACT_KINDS = {
     1: "communicator",
     2: "destroyed",
-    3: "mapped",
-    4: "exec",
-    5: "fork",
-    6: "exit",
-    7: "target",
-    8: "thread",
+    3: "exec",
+    4: "fork",
+    5: "exit",
+    6: "target",
+    7: "thread",
 }
 """target: a process became one by the first hit of a library probe; fork: a target's
-child, a target too; thread: a new thread of a target; exec and exit: of targets (where
-nothing tells of mappings, every exec); mapped: the first executable mapping of a file
-that was never mapped so before, in any process."""
+child, a target too; thread: a new thread of a target; exit: a target ended; exec: a
+target runs another program, and while library users are looked for, any process does.
+Nothing tells of mappings: kernels that let programs watch them are not everywhere."""
 
 _VENDORS = {0: "nccl", 1: "mpi"}
 _HOW = {
@@ -192,8 +191,12 @@ def decode_fact(record: bytes) -> dict[str, object]:
     generation, and ``mix1`` and ``mix2`` (None without an origin of its own) instead.
     A ``target`` is the sign to read a process's maps; for the others see FACT_KINDS.
     """
-    row = FACT.unpack_from(record)
-    time_ns, mix1, mix2, inode, kind, pid, tid, device, ref, parent = row[:10]
+    return read_fact(FACT.unpack_from(record))
+
+
+def read_fact(row: tuple[int, ...]) -> dict[str, object]:
+    """Return the fact in the numbers of one record."""
+    time_ns, _, _, kind, pid, tid, ref, parent = row[:8]
     fact = FACT_KINDS.get(kind, f"kind_{kind}")
     if fact == "communicator":
         return _communicator(row)
@@ -203,16 +206,6 @@ def decode_fact(record: bytes) -> dict[str, object]:
             "communicator_ref": ref,
             "pid": pid,
             "destroyed_ns": time_ns,
-        }
-    if fact == "mapped":
-        # The kernel keeps 12 bits of major and 20 of minor number in its own order.
-        number = os.makedev(device >> 20, device & 0xFFFFF)
-        return {
-            "fact": fact,
-            "pid": pid,
-            "device": number,
-            "inode": inode,
-            "time_ns": time_ns,
         }
     return {
         "fact": fact,
@@ -225,8 +218,8 @@ def decode_fact(record: bytes) -> dict[str, object]:
 
 def _communicator(row: tuple[int, ...]) -> dict[str, object]:
     """Return the communicator fact of one unpacked record."""
-    time_ns, mix1, mix2, _, _, pid, _, _, ref, parent = row[:10]
-    child_index, color, key, size, rank, how, vendor, flags = row[10:]
+    time_ns, mix1, mix2, _, pid, _, ref, parent = row[:8]
+    child_index, color, key, size, rank, how, vendor, flags = row[8:]
 
     def given(value: int, bit: int) -> int | None:
         return value if flags & bit else None

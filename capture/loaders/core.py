@@ -1,0 +1,299 @@
+"""Loader of objects compiled ahead of time, through the host's libbpf by ctypes.
+
+Needs a kernel with BTF and any libbpf from 0.5 on; no compiler and no tracefs.  Each
+object loads on its own, because an object with one part that the kernel lacks fails as
+a whole, and all share the maps made in :mod:`capture.loaders.kernel`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import platform
+from importlib import resources
+from typing import TYPE_CHECKING, ClassVar
+
+from capture.loaders import AttachResult, LoaderError
+from capture.loaders import bpf_syscall as kernel_calls
+from capture.loaders.kernel import KernelSide, words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from capture.loaders import LoaderSettings
+    from capture.probes import ProbeSite
+
+_ERROR_POINTERS = -4096
+_STRICT_DIRECT_ERRORS = 3
+_HINT = "run 'make bpf' first, or use --loader bcc"
+_LogFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p
+)
+
+
+class Libbpf:
+    """The functions of libbpf that are needed, by name, with errors as OSError."""
+
+    _POINTERS: ClassVar[dict[str, int]] = {
+        "bpf_object__open_mem": 3,
+        "bpf_object__find_program_by_name": 2,
+        "bpf_object__find_map_by_name": 2,
+        "bpf_program__attach": 1,
+    }
+
+    def __init__(self, path: str | None) -> None:
+        self.lines: list[str] = []
+        self._library, self.path = _open_library(path)
+        for name in self._POINTERS:
+            getattr(self._library, name).restype = ctypes.c_void_p
+        self._library.bpf_object__close.restype = None
+        self._log = _LogFunction(self._keep_line)
+        self._library.libbpf_set_print(self._log)
+        # Older versions return errors as pointers unless told otherwise.
+        with contextlib.suppress(AttributeError):
+            self._library.libbpf_set_strict_mode(_STRICT_DIRECT_ERRORS)
+
+    @property
+    def version(self) -> str:
+        """The version, as far as the library tells it (0.6 and later)."""
+        try:
+            function = self._library.libbpf_version_string
+        except AttributeError:
+            return "0.5"
+        function.restype = ctypes.c_char_p
+        return function().decode().lstrip("v")
+
+    def call(self, name: str, *arguments: int | bytes | None) -> int:
+        """Return a function's result; a null or error pointer raises OSError."""
+        converted = [
+            ctypes.c_void_p(a) if isinstance(a, int) else a for a in arguments
+        ]
+        ctypes.set_errno(0)
+        result: int = getattr(self._library, name)(*converted) or 0
+        if name in self._POINTERS:
+            # Version 0.5 without strict mode: an error is an address near the top.
+            as_error = ctypes.c_int64(result).value
+            if result == 0 or _ERROR_POINTERS < as_error < 0:
+                code = -as_error if as_error else ctypes.get_errno()
+                raise OSError(code, os.strerror(code))
+        elif result < 0:
+            raise OSError(-result, os.strerror(-result))
+        return result
+
+    def number(self, name: str, *arguments: int) -> int:
+        """Call a function whose later arguments are integers."""
+        first, *rest = arguments
+        result: int = getattr(self._library, name)(ctypes.c_void_p(first), *rest) or 0
+        if result < 0:
+            raise OSError(-result, os.strerror(-result))
+        return result
+
+    def _keep_line(self, level: int, text: bytes, values: int) -> int:
+        """Keep what libbpf warns of: its errors alone say little."""
+        if level == 0:
+            line = ctypes.create_string_buffer(1 << 20)
+            libc = ctypes.CDLL(None)
+            libc.vsnprintf(line, len(line), text, ctypes.c_void_p(values))
+            self.lines.append(line.value.decode("utf-8", "replace").strip())
+        return 0
+
+
+def _open_library(path: str | None) -> tuple[ctypes.CDLL, str]:
+    for name in (path,) if path else ("libbpf.so.1", "libbpf.so.0"):
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(name, use_errno=True), name
+    raise LoaderError(
+        f"cannot open {path or 'libbpf.so.1'}",
+        "install libbpf (Debian: libbpf1, RHEL: libbpf), or name one with --libbpf",
+    )
+
+
+class CoreLoader(KernelSide):
+    """Loads ``bpf/*.bpf.o``."""
+
+    name = "core"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._objects: dict[str, int] = {}
+        self._links: list[int] = []
+        self._descriptors: list[int] = []
+        self._perf_probes: list[kernel_calls.PerfProbe] = []
+        self._has_multi = False
+
+    def _load_programs(self, settings: LoaderSettings) -> None:
+        self._libbpf = Libbpf(str(settings.libbpf) if settings.libbpf else None)
+        self._has_multi = kernel_calls.has_uprobe_multi()
+        how = "uprobe_multi" if self._has_multi else "perf uprobes"
+        self.detail = f"libbpf {self._libbpf.version}, {how}"
+        if {"collective", "gpu_call"} & set(settings.streams):
+            self._load_object("calls")
+        self._load_object("process")
+        if "off_cpu" in settings.streams:
+            self._load_off_cpu()
+
+    def _load_off_cpu(self) -> None:
+        """Load what watches the scheduler, by the variant that this kernel takes."""
+        try:
+            self._load_object("off_cpu", left_out=("on_waking",))
+        except LoaderError:
+            self._load_object("off_cpu", left_out=("on_waking_in_context",))
+            reason = "this kernel does not tell programs its interrupt state"
+            self.missing_columns["off_cpu"] = {"is_waker_in_interrupt": reason}
+
+    def _load_object(self, name: str, left_out: Sequence[str] = ()) -> None:
+        """Bring one object into the kernel, with the shared maps in it."""
+        call = self._libbpf.call
+        content = _read_object(name)
+        self._libbpf.lines.clear()
+        handle = 0
+        try:
+            handle = call("bpf_object__open_mem", content, len(content), None)
+            for map_name, shared in self._maps.items():
+                with contextlib.suppress(OSError):
+                    place = call(
+                        "bpf_object__find_map_by_name", handle, map_name.encode()
+                    )
+                    self._libbpf.number("bpf_map__reuse_fd", place, shared.fd)
+            for program in left_out:
+                self._libbpf.number(
+                    "bpf_program__set_autoload", self._program(handle, program), 0
+                )
+            if name == "calls" and self._has_multi:
+                for program in ("on_enter", "on_leave"):
+                    self._libbpf.call(
+                        "bpf_program__set_expected_attach_type",
+                        self._program(handle, program),
+                        kernel_calls.ATTACH_UPROBE_MULTI,
+                    )
+            call("bpf_object__load", handle)
+        except OSError as error:
+            if handle:
+                self._libbpf.number("bpf_object__close", handle)
+            lines = self._libbpf.lines
+            told = next((line for line in lines if "BTF" in line), "")
+            raise LoaderError(
+                f"cannot load programs '{name}': {words(error)} {told}".rstrip(),
+                "try another libbpf with --libbpf, or --loader bcc",
+            ) from error
+        self._objects[name] = handle
+
+    def _program(self, handle: int, name: str) -> int:
+        return self._libbpf.call(
+            "bpf_object__find_program_by_name", handle, name.encode()
+        )
+
+    def _descriptor(self, name: str) -> int:
+        program = self._program(self._objects["calls"], name)
+        return self._libbpf.number("bpf_program__fd", program)
+
+    def attach_tracepoints(self) -> list[AttachResult]:
+        """Attach what watches processes and the scheduler."""
+        results = [
+            self._attach_tracepoint("process", "facts", "on_newtask", "task_newtask"),
+            self._attach_tracepoint("process", "facts", "on_exec", "sched_process_exec"),
+            self._attach_tracepoint("process", "facts", "on_exit", "sched_process_exit"),
+        ]
+        if "off_cpu" in self._objects:
+            is_plain = "off_cpu" in self.missing_columns
+            waking = "on_waking" if is_plain else "on_waking_in_context"
+            results += (
+                self._attach_tracepoint("off_cpu", "off_cpu", waking, "sched_waking"),
+                self._attach_tracepoint(
+                    "off_cpu", "off_cpu", "on_switch", "sched_switch"
+                ),
+            )
+        return results
+
+    def _attach_tracepoint(
+        self, name: str, stream: str, program: str, event: str
+    ) -> AttachResult:
+        reason = None
+        try:
+            place = self._program(self._objects[name], program)
+            self._links.append(self._libbpf.call("bpf_program__attach", place))
+        except OSError as error:
+            reason = words(error)
+        return AttachResult(
+            None, stream, event, is_attached=reason is None, refused_reason=reason
+        )
+
+    def _attach_probes(self, sites: Sequence[ProbeSite]) -> dict[int, str]:
+        """Attach library by library: one link for all its probes, where there is."""
+        refusals: dict[int, str] = {}
+        by_path: dict[str, list[ProbeSite]] = {}
+        for site in sites:
+            by_path.setdefault(site.fd_path, []).append(site)
+        for path, group in by_path.items():
+            # Returns first: a return without its entry is counted, an entry whose
+            # return was missed would look like a call that hangs.
+            for is_return in (True, False):
+                wanted = [
+                    site
+                    for site in group
+                    if site.probe_id not in refusals
+                    and (site.has_return or not is_return)
+                ]
+                refusals.update(self._attach_group(path, wanted, is_return=is_return))
+        return refusals
+
+    def _attach_group(
+        self, path: str, sites: list[ProbeSite], *, is_return: bool
+    ) -> dict[int, str]:
+        if not sites:
+            return {}
+        try:
+            program = self._descriptor("on_leave" if is_return else "on_enter")
+            if self._has_multi:
+                link = kernel_calls.attach_multi(
+                    program,
+                    path,
+                    [site.file_offset for site in sites],
+                    [site.probe_id for site in sites],
+                    is_return=is_return,
+                )
+                self._descriptors.append(link)
+            else:
+                for site in sites:
+                    probe = kernel_calls.attach_perf(
+                        program,
+                        path,
+                        site.file_offset,
+                        site.probe_id,
+                        is_return=is_return,
+                    )
+                    self._perf_probes.append(probe)
+        except OSError as error:
+            if len(sites) == 1:
+                return {sites[0].probe_id: words(error)}
+            # One bad offset refuses them all: find it.
+            refusals: dict[int, str] = {}
+            for site in sites:
+                refusals.update(self._attach_group(path, [site], is_return=is_return))
+            return refusals
+        return {}
+
+    def _detach(self) -> None:
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        for probe in self._perf_probes:
+            probe.close()
+        for link in self._links:
+            self._libbpf.call("bpf_link__destroy", link)
+        for handle in self._objects.values():
+            self._libbpf.number("bpf_object__close", handle)
+        self._descriptors.clear()
+        self._perf_probes.clear()
+        self._links.clear()
+        self._objects.clear()
+
+
+def _read_object(name: str) -> bytes:
+    """Return an object that was compiled ahead of time, from a folder or a zip."""
+    file_name = f"{name}-{platform.machine()}.bpf.o"
+    folder = resources.files("capture") / "bpf"
+    try:
+        return (folder / file_name).read_bytes()
+    except OSError as error:
+        raise LoaderError(f"no {file_name} in this installation", _HINT) from error

@@ -1,0 +1,317 @@
+"""The maps that both loaders share, and all that is done through them.
+
+Sizes and layouts are those of ``bpf/record.h``; a test compiles it and compares.  What
+is left to a loader is in the last methods of :class:`KernelSide`.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import struct
+import time
+from typing import TYPE_CHECKING
+
+from capture import ring
+from capture.layout import LAYOUTS, OFF_CPU
+from capture.loaders import FACT, AttachResult, LoaderError, ProbeCounter, read_fact
+from capture.loaders.bpf_syscall import (
+    MAP_ARRAY,
+    MAP_HASH,
+    MAP_RING,
+    Map,
+)
+from capture.probes import LAUNCHES, ROW_IS_MUTE, pack_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from capture.loaders import LoaderSettings
+    from capture.probes import ProbeSite
+
+CONTROL = struct.Struct("<QQIIIIII")
+COUNT = struct.Struct("<QQQQQQ")
+CALL_KEY = struct.Struct("<QII")
+COMMUNICATOR_KEY = struct.Struct("<QII")
+COMMUNICATOR = struct.Struct("<QIiII")
+PID = struct.Struct("<I")
+CALL_SIZE, CALL_STREAM, CALL_IS_SILENT = 168, 160, 162
+ABSENCE_SIZE, ABSENCE_IS_AWAY = 112, 104
+
+_OFF_CPU_ROW, _FACTS_ROW = 1023, 1022
+
+MAPS = {
+    "control": (MAP_ARRAY, 4, CONTROL.size, 1),
+    "next_ref": (MAP_ARRAY, 4, 8, 1),
+    "targets": (MAP_HASH, 4, 4, 16_384),
+    "probe_rows": (MAP_ARRAY, 4, 64, 1_024),
+    "probe_counts": (MAP_ARRAY, 4, COUNT.size, 1_024),
+    "threads": (MAP_HASH, 4, 16, 65_536),
+    "processes": (MAP_HASH, 4, 464, 4_096),
+    "blank_process": (MAP_ARRAY, 4, 464, 1),
+    "calls": (MAP_HASH, CALL_KEY.size, CALL_SIZE, 16_384),
+    "communicators": (MAP_HASH, COMMUNICATOR_KEY.size, COMMUNICATOR.size, 16_384),
+    "pair_calls": (MAP_HASH, 16, 8, 65_536),
+    "worlds": (MAP_HASH, 4, 8, 4_096),
+    "absences": (MAP_HASH, 4, ABSENCE_SIZE, 32_768),
+}
+"""kind, key size, value size, entries.  Plain hash maps: an LRU map forgets calls that
+are still open, in silence."""
+
+_COLLECTIVE, _GPU_CALL = 1, 2
+_STREAMS = {_COLLECTIVE: "collective", _GPU_CALL: "gpu_call"}
+_FLAGS_AT = {"collective": 87, "gpu_call": 66}
+_IS_OPEN, _IS_TOTALS_ONLY = 1 << 1, 1 << 7
+_SKIPPED_AT, _SKIPPED_COUNT_AT, _OFF_FLAGS_AT = 24, 72, 81
+
+
+class KernelSide:
+    """Maps, targets, counters and rings: a loader without its programs."""
+
+    name = ""
+
+    def __init__(self) -> None:
+        self.detail = ""
+        self.missing_columns: dict[str, dict[str, str]] = {}
+        self._maps: dict[str, Map] = {}
+        self._rings: dict[str, ring.Ring] = {}
+        self._sites: dict[int, ProbeSite] = {}
+        self._is_quiet = False
+
+    def load(self, settings: LoaderSettings) -> None:
+        """Make the maps and load the programs.
+
+        Raises
+        ------
+        LoaderError
+            If the kernel refuses, with what it needs.
+        """
+        self._settings = settings
+        # Before 5.11 maps count against this limit.
+        try:
+            _, hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+            resource.setrlimit(resource.RLIMIT_MEMLOCK, (hard, hard))
+        except (OSError, ValueError):
+            pass
+        try:
+            self._make_maps(settings)
+        except OSError as error:
+            raise LoaderError(
+                f"cannot make BPF maps: {error.strerror}",
+                "run as root, or with CAP_BPF and CAP_PERFMON",
+            ) from error
+        try:
+            self._load_programs(settings)
+        except OSError as error:
+            self.close()
+            raise LoaderError(f"cannot load BPF programs: {error}") from error
+        except LoaderError:
+            self.close()
+            raise
+        self._write_control()
+
+    def _make_maps(self, settings: LoaderSettings) -> None:
+        for name, (kind, key_size, value_size, entries) in MAPS.items():
+            self._maps[name] = Map(name, kind, key_size, value_size, entries)
+        sizes = {stream: LAYOUTS[stream].size for stream in LAYOUTS}
+        for stream, size in {**sizes, "facts": FACT.size}.items():
+            is_asked = stream in settings.streams or stream == "facts"
+            # Every program names its ring, so one that is not asked for is small.
+            asked = settings.ring_bytes[stream] if is_asked else 1 << 16
+            ring_map = Map(f"ring_{stream}", MAP_RING, 0, 0, asked)
+            self._maps[ring_map.name] = ring_map
+            if is_asked:
+                self._rings[stream] = ring.Ring(ring_map.fd, asked, size)
+
+    def _write_control(self) -> None:
+        settings = self._settings
+        value = CONTROL.pack(
+            settings.off_cpu_min_ns,
+            settings.force_totals_ns,
+            self._is_quiet,
+            settings.own_pid,
+            settings.follow_fork,
+            settings.adopt_library_users,
+            settings.nested_driver_calls,
+            0,
+        )
+        self._maps["control"].update(PID.pack(0), value)
+
+    def add_target(self, pid: int) -> None:
+        """Record this process from now on."""
+        self._maps["targets"].update(PID.pack(pid), PID.pack(1))
+
+    def remove_target(self, pid: int) -> None:
+        """Stop recording this process."""
+        self._maps["targets"].delete(PID.pack(pid))
+
+    def set_world(self, pid: int, address: int) -> dict[str, object] | None:
+        """Tell where ``MPI_COMM_WORLD`` of a process is; see :class:`Loader`."""
+        self._maps["worlds"].update(PID.pack(pid), struct.pack("<Q", address))
+        key = COMMUNICATOR_KEY.pack(address, pid, 0)
+        value = self._maps["communicators"].lookup(key)
+        if value is None:
+            return None
+        _, _, reference, is_base_known, vendor = COMMUNICATOR.unpack(value)
+        flags = 64 if is_base_known else 0
+        now = time.monotonic_ns()
+        row = (now, 0, 0, 1, pid, 0, reference, 0, 0, 0, 0, 0, 0, 2, vendor, flags)
+        return read_fact(row)
+
+    def attach(self, sites: Sequence[ProbeSite]) -> list[AttachResult]:
+        """Attach library probes, all those that can be."""
+        for site in sites:
+            if site.probe_id >= _FACTS_ROW:
+                raise LoaderError(f"more than {_FACTS_ROW} probes")
+            self._write_row(site, is_mute=False)
+        refusals = self._attach_probes(sites)
+        results: list[AttachResult] = []
+        for site in sites:
+            reason = refusals.get(site.probe_id)
+            if reason is None:
+                self._sites[site.probe_id] = site
+            results.append(
+                AttachResult(
+                    site.probe_id,
+                    site.probe.stream,
+                    site.symbol,
+                    is_attached=reason is None,
+                    refused_reason=reason,
+                )
+            )
+        self._mute_repeated_launches()
+        return results
+
+    def _write_row(self, site: ProbeSite, *, is_mute: bool) -> None:
+        row = bytearray(pack_row(site))
+        if is_mute:
+            row[6] |= ROW_IS_MUTE
+        self._maps["probe_rows"].update(PID.pack(site.probe_id), bytes(row))
+
+    def _mute_repeated_launches(self) -> None:
+        """Leave launches to the driver layer as soon as there is one.
+
+        A launch is recorded by entry alone, so one layer cannot see that it is inside
+        of another; and the runtime maps the driver late, at its first call.
+        """
+        if self._settings.nested_driver_calls:
+            return
+        launches = [s for s in self._sites.values() if s.probe.operation in LAUNCHES]
+        if any(site.probe.layer == 0 for site in launches):
+            for site in launches:
+                if site.probe.layer == 1:
+                    self._write_row(site, is_mute=True)
+
+    def rings(self) -> dict[str, ring.Ring]:
+        """Return the mapped ring of each asked stream, and ``facts``."""
+        return dict(self._rings)
+
+    def in_flight(self, older_than_ns: int) -> dict[str, bytes]:
+        """Return calls and absences not yet over, as ring-shaped records by stream."""
+        until = time.monotonic_ns() - older_than_ns
+        found: dict[str, list[bytes]] = {}
+        for stream, record in self._open_calls(until):
+            found.setdefault(stream, []).append(record)
+        if "off_cpu" in self._settings.streams:
+            found["off_cpu"] = list(self._open_absences(until))
+        return {name: ring.ring_shaped(rows) for name, rows in found.items() if rows}
+
+    def _open_calls(self, until: int) -> Iterator[tuple[str, bytes]]:
+        """Yield the open calls; those of threads that ended are forgotten here."""
+        alive = {key for key, _ in self._maps["threads"].items()}
+        for key, value in self._maps["calls"].items():
+            _, tid, _ = CALL_KEY.unpack(key)
+            if PID.pack(tid) not in alive:
+                self._maps["calls"].delete(key)
+                continue
+            stream = _STREAMS[value[CALL_STREAM]]
+            start_ns = int.from_bytes(value[:8], "little")
+            if value[CALL_IS_SILENT] or start_ns > until:
+                continue
+            record = bytearray(value[: LAYOUTS[stream].size])
+            record[_FLAGS_AT[stream]] |= _IS_OPEN
+            yield stream, bytes(record)
+
+    def _open_absences(self, until: int) -> Iterator[bytes]:
+        """Yield threads that are off the CPU.
+
+        Totals of short absences stay in the kernel while it may still write them into
+        a record of its own: they come from here only once it is quiet.
+        """
+        targets = {key for key, _ in self._maps["targets"].items()}
+        for _, value in self._maps["absences"].items():
+            record = bytearray(value[: OFF_CPU.size])
+            if bytes(record[40:44]) not in targets:
+                continue
+            is_away = value[ABSENCE_IS_AWAY] and (
+                int.from_bytes(record[:8], "little") <= until
+            )
+            if not self._is_quiet:
+                record[_SKIPPED_AT : _SKIPPED_AT + 16] = bytes(16)
+                record[_SKIPPED_COUNT_AT : _SKIPPED_COUNT_AT + 4] = bytes(4)
+            if is_away:
+                record[_OFF_FLAGS_AT] |= _IS_OPEN
+                yield bytes(record)
+            elif any(record[_SKIPPED_COUNT_AT : _SKIPPED_COUNT_AT + 4]):
+                record[:8] = time.monotonic_ns().to_bytes(8, "little")
+                record[_OFF_FLAGS_AT] = _IS_TOTALS_ONLY
+                yield bytes(record)
+
+    def probe_counters(self) -> list[ProbeCounter]:
+        """Return what the kernel counted so far."""
+        rows = [(i, i, site.probe.stream) for i, site in self._sites.items()]
+        if "off_cpu" in self._settings.streams:
+            rows.append((_OFF_CPU_ROW, None, "off_cpu"))
+        rows.append((_FACTS_ROW, None, "facts"))
+        counts = self._maps["probe_counts"]
+        found: list[ProbeCounter] = []
+        for row, probe_id, stream in rows:
+            value = counts.lookup(PID.pack(row))
+            if value is None:
+                continue
+            hits, lost, first, last, map_full, unmatched = COUNT.unpack(value)
+            found.append(
+                ProbeCounter(
+                    probe_id,
+                    stream,
+                    hits,
+                    lost,
+                    first or None,
+                    last or None,
+                    map_full,
+                    unmatched,
+                )
+            )
+        return found
+
+    def quiesce(self) -> None:
+        """Make every program return at once."""
+        self._is_quiet = True
+        self._write_control()
+
+    def close(self) -> None:
+        """Detach and unload everything."""
+        self._detach()
+        for mapped in self._rings.values():
+            mapped.close()
+        for kernel_map in self._maps.values():
+            kernel_map.close()
+        self._rings.clear()
+        self._maps.clear()
+
+    # What a loader does in its own way.
+
+    def _load_programs(self, settings: LoaderSettings) -> None:
+        raise NotImplementedError
+
+    def _attach_probes(self, sites: Sequence[ProbeSite]) -> dict[int, str]:
+        """Attach sites and return why some were refused, by probe id."""
+        raise NotImplementedError
+
+    def _detach(self) -> None:
+        raise NotImplementedError
+
+
+def words(error: OSError) -> str:
+    """Return an error of the kernel as a reason."""
+    return error.strerror or os.strerror(error.errno or 0)
