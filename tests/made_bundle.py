@@ -270,7 +270,7 @@ class MadeBundle:
             "stream": stream,
             "operation": operation,
             "vendor": vendor,
-            "layer": "driver" if stream == "gpu_call" else vendor,
+            "layer": 0,
             "library_ref": None,
             "symbol": operation,
             "file_offset": None,

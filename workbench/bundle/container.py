@@ -13,12 +13,14 @@ import json
 import os
 import re
 import struct
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import BundleError, IntegrityError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _LOCAL = struct.Struct("<4s5H3I2H")
@@ -36,13 +38,13 @@ _MAX_32 = 0xFFFF_FFFF
 _FLAGS = (0x0000, 0x0800)
 _METHODS = (0, 8)
 _NAME = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
-_COMPARED = {
-    "name": "{}",
-    "flags": "0x{:04x}",
-    "method": "{}",
-    "crc": "{:08x}",
-    "compressed_size": "{}",
-    "size": "{}",
+_COMPARED: dict[str, Callable[[Any], str]] = {
+    "name": json.dumps,
+    "flags": "0x{:04x}".format,
+    "method": str,
+    "crc": "{:08x}".format,
+    "compressed_size": str,
+    "size": str,
 }
 """Fields in which directory and local header must agree, in the order of BUNDLE.md."""
 _MAX_DEFLATE_RATIO = 1032
@@ -104,7 +106,7 @@ def read_container(descriptor: int, path: Path) -> Container:
     walked, torn, stop = _walk(source)
     end = _find_end(source, torn, stop)
     if end is not None:
-        return _strict(source, end, path)
+        return _strict(source, end, path, {member.name for member in walked})
     if source.read(0, len(_LOCAL_MAGIC)) != _LOCAL_MAGIC:
         raise BundleError("not a ZIP file", path=path, kind="not_a_zip")
     for member in walked:
@@ -242,9 +244,21 @@ def _leads_to_directory(source: _Source, end: _End) -> bool:
     return any(source.read(start, 4) == _CENTRAL_MAGIC for start in starts)
 
 
-def _strict(source: _Source, end: _End, path: Path) -> Container:
+def _strict(
+    source: _Source, end: _End, path: Path, local_names: set[str]
+) -> Container:
     """Return the members after comparing the directory with every local header."""
     entries = _directory(source, end, path)
+    names = [entry.name for entry in entries]
+    if "manifest.json" not in local_names.union(names):
+        raise BundleError(
+            "a ZIP file without manifest.json, not a bundle",
+            path=path,
+            kind="foreign_zip",
+        )
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise _mismatch(f"{twice[0]} appears twice", path)
     members: dict[str, Member] = {}
     offset = 0
     for entry in sorted(entries, key=lambda entry: entry.header_offset):
@@ -290,16 +304,13 @@ def _agreed(source: _Source, entry: Member, path: Path) -> Member:
     member = _local_member(source, entry.header_offset)
     where = f"directory disagrees with the local header of {entry.name}"
     if member is None:
-        found = source.read(entry.header_offset, 4).hex()
-        raise _mismatch(
-            f"{where}: signature {_LOCAL_MAGIC.hex()} against {found}", path
-        )
-    for field, shape in _COMPARED.items():
+        raise _mismatch(f"{where}: name {json.dumps(entry.name)} against no header", path)
+    for field, shown in _COMPARED.items():
         listed, actual = getattr(entry, field), getattr(member, field)
         if listed != actual:
             raise IntegrityError(
-                f"{where}: {field.replace('_', ' ')} {shape.format(listed)} "
-                f"against {shape.format(actual)}",
+                f"{where}: {field.replace('_', ' ')} {shown(listed)} "
+                f"against {shown(actual)}",
                 path=path,
                 kind="directory_mismatch",
                 file=entry.name,
@@ -317,28 +328,18 @@ def _directory(source: _Source, end: _End, path: Path) -> list[Member]:
     while offset < len(data):
         entry, offset = _central_entry(data, offset, path)
         entries.append(entry)
-    _check_manifest_listed(entries, path)
     behind = source.size - end.offset - _END.size
     if behind or end.comment_length:
         raise _mismatch(f"{behind} bytes after the end of the directory", path)
-    is_described = end.directory_offset + end.directory_size == end.directory_end
-    if not is_described or len(entries) != end.entry_count:
+    _check_gap(
+        end.directory_offset + end.directory_size,
+        end.directory_end,
+        "the end of the directory",
+        path,
+    )
+    if len(entries) != end.entry_count:
         raise _mismatch("the end record does not describe the directory", path)
     return entries
-
-
-def _check_manifest_listed(entries: list[Member], path: Path) -> None:
-    seen: set[str] = set()
-    for entry in entries:
-        if entry.name in seen:
-            raise _mismatch(f"{entry.name} appears twice", path)
-        seen.add(entry.name)
-    if "manifest.json" not in seen:
-        raise BundleError(
-            "a ZIP file without manifest.json, not a bundle",
-            path=path,
-            kind="foreign_zip",
-        )
 
 
 def _central_entry(data: bytes, offset: int, path: Path) -> tuple[Member, int]:

@@ -66,7 +66,7 @@ FACTS = {
         "first_ns:l destroyed_ns:l?"
     ),
     "probe": _keys(
-        "probe_id:i stream:s operation:s vendor:s layer:s library_ref:i? symbol:s "
+        "probe_id:i stream:s operation:s vendor:s layer:i library_ref:i? symbol:s "
         "file_offset:l? has_return:b is_asked:b is_attached:b refused_reason:s? "
         "hit_count:l lost_count:l lost_first_ns:l? lost_last_ns:l? "
         "unmatched_return_count:l aliases:S"
