@@ -97,14 +97,16 @@ def _verify(found: Verified, file: IO[bytes], *, is_whole: bool) -> None:
             raise
         _walk(found, file, length)
     by_name = {member.name: member for member in found.members}
-    found.manifest = read_manifest(found, file, by_name)
-    if found.manifest is None:
+    manifest, faults = parse_manifest(_manifest_data(file, by_name))
+    if faults:
+        found.problems += faults
         return
+    found.manifest = manifest
     sums = _read_sums(found, file, by_name)
     if is_whole:
         contents = _check_members(found, file, sums)
-        _check_columns(found, found.manifest, contents)
-        _check_facts(found, found.manifest, contents)
+        _check_columns(found, manifest, contents)
+        _check_facts(found, manifest, contents)
 
 
 def _walk(found: Verified, file: IO[bytes], length: int) -> None:
@@ -124,19 +126,26 @@ def _walk(found: Verified, file: IO[bytes], length: int) -> None:
         found.add("truncated", f"truncated: {torn} is not whole")
 
 
-def read_manifest(
-    found: Verified, file: IO[bytes], by_name: dict[str, Member]
-) -> dict[str, Any] | None:
-    """Return the manifest, or nothing where the bundle has to be refused."""
+def _manifest_data(file: IO[bytes], by_name: dict[str, Member]) -> bytes:
     if _MANIFEST not in by_name:
         message = "a ZIP file without manifest.json, not a bundle"
         raise ArchiveError("foreign_zip", message)
     try:
-        parsed: object = json.loads(
-            read_member(file, by_name[_MANIFEST]), parse_constant=_refuse
-        )
+        return read_member(file, by_name[_MANIFEST])
     except MemberError as error:
         raise ArchiveError("bad_manifest", str(error)) from error
+
+
+def parse_manifest(data: bytes) -> tuple[dict[str, Any], list[Problem]]:
+    """Return a manifest and its faults; with one fault it must not be used.
+
+    Raises
+    ------
+    ArchiveError
+        If it is no manifest of a version that can be read.
+    """
+    try:
+        parsed: object = json.loads(data, parse_constant=_refuse)
     except ValueError:
         parsed = None
     if not isinstance(parsed, dict):
@@ -152,9 +161,7 @@ def read_manifest(
             "unsupported_version", message + "the newest this reader opens"
         )
     faults = check_manifest(manifest)
-    for fault in faults:
-        found.add("bad_manifest", fault)
-    return None if faults else manifest
+    return manifest, [Problem("bad_manifest", fault) for fault in faults]
 
 
 def _refuse(constant: str) -> None:
@@ -175,8 +182,8 @@ def _read_sums(
         return None
     found.content_sha256 = hashlib.sha256(data).hexdigest()
     sums: dict[str, str] = {}
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
-        match = _SUM_LINE.fullmatch(line)
+    for number, line in enumerate(_lines(data), 1):
+        match = _SUM_LINE.fullmatch(line.decode("utf-8", "replace"))
         if match is None:
             message = f"{SUMS_NAME} line {number} is not a checksum and a name"
             found.add("bad_checksum", message)
@@ -276,7 +283,7 @@ def _check_facts(
         for kind, count in manifest["facts"].items()
     ]
     for name, keys, count in tables:
-        lines: list[bytes] = contents.get(name, b"").splitlines()
+        lines = _lines(contents.get(name, b""))
         if count is not None and len(lines) != count and name in contents:
             message = f"{name} has {len(lines)} rows, the manifest says {count}"
             found.add("bad_fact", message)
@@ -285,6 +292,12 @@ def _check_facts(
         for number, line in enumerate(lines, 1):
             for fault in _line_faults(line, keys):
                 found.add("bad_fact", f"{name} line {number}{fault}")
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Return the lines of a member; a line feed alone ends one."""
+    lines = data.split(b"\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def _line_faults(line: bytes, keys: tuple[Any, ...]) -> list[str]:

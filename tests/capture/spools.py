@@ -59,7 +59,9 @@ def record(stream: str, *flags: str, **values: int) -> bytes:
     layout = LAYOUTS[stream]
     body = bytearray(layout.size)
     for field in layout.fields:
-        struct.pack_into(f"<{field.code}", body, field.offset, values.pop(field.name, 0))
+        struct.pack_into(
+            f"<{field.code}", body, field.offset, values.pop(field.name, 0)
+        )
     left = set(flags)
     for group in layout.flags:
         for bit, name in enumerate(group.names):
@@ -74,7 +76,9 @@ def collective(start_ns: int, *flags: str, **values: int) -> bytes:
     """Return a collective of thread 70 that returned, unless it is said to be open."""
     known = {"duration_ns": 11, "pid": 7, "tid": 70, "operation": 1, "probe_id": 3}
     ended = () if "is_open" in flags else ("has_duration_ns",)
-    return record("collective", *ended, *flags, start_ns=start_ns, **{**known, **values})
+    return record(
+        "collective", *ended, *flags, start_ns=start_ns, **{**known, **values}
+    )
 
 
 def off_cpu(start_ns: int, *flags: str, **values: int) -> bytes:
@@ -84,7 +88,7 @@ def off_cpu(start_ns: int, *flags: str, **values: int) -> bytes:
     return record("off_cpu", *ended, *flags, start_ns=start_ns, **{**known, **values})
 
 
-def probe(probe_id: int, stream: str, **values: Any) -> dict[str, Any]:
+def probe(probe_id: int, stream: str, **values: object) -> dict[str, Any]:
     """Return a probe fact with every key."""
     row = {
         "fact": "probe",
@@ -115,12 +119,12 @@ def lines(*rows: dict[str, Any]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def end(stop_ns: int = 9_000, **values: Any) -> bytes:
+def end(stop_ns: int = 9_000, **values: object) -> bytes:
     """Return the payload of a clean end."""
     return lines({"stop_reason": "signal", "stop_ns": stop_ns, **values})
 
 
-def spool(folder: Path, *frames: tuple[str, bytes], **header: Any) -> Path:
+def spool(folder: Path, *frames: tuple[str, bytes], **header: object) -> Path:
     """Return the folder of a new spool with these frames."""
     writer = SpoolWriter(folder, {**HEADER, **header})
     for kind, payload in frames:
