@@ -123,10 +123,14 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define PROBE_ID(ctx) bcc_probe_id()
 INLINE u32 bcc_probe_id(void)
 {
-	u32 tid = bpf_get_current_pid_tgid();
+	u32 tid = bpf_get_current_pid_tgid(), number = ~0U;
 	u32 *probe_id = LOOKUP(probe_hops, &tid);
 
-	return probe_id ? *probe_id : ~0U;
+	if (probe_id) {
+		number = *probe_id;
+		DELETE(probe_hops, &tid);
+	}
+	return number;
 }
 
 #endif

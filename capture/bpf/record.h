@@ -312,10 +312,11 @@ struct communicator_key {
 
 struct communicator {
 	u64 calls; /* collectives so far, this process's outermost ones */
-	u32 children;
+	u64 children;
 	s32 ref;
 	u32 is_base_known;
 	u32 vendor;
+	u32 unused;
 };
 
 struct pair_key {
