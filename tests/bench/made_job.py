@@ -144,7 +144,8 @@ class MadeJob:
                     depth=1,
                 ),
             ]
-        rows = np.concatenate(parts)
+        # Concatenation would promote to a packed dtype, and the gaps are the layout.
+        rows = np.concatenate(parts, dtype=record_dtype(LAYOUTS["gpu_call"]))
         # A ring holds records in the order in which calls end.
         return rows[np.argsort(rows["start_ns"] + rows["duration_ns"], kind="stable")]
 
