@@ -5,6 +5,10 @@ ours, and a cgroup for its jobs.  Bind mounts give each its own boot id, machine
 /etc/hosts; a veth pair joins two of them directly, so nothing of it is ever seen in the
 namespace that the tests run in, which may itself be a watched one.
 
+What mpirun starts on the other host is started there by the process that holds it open,
+as sshd would: a process that came over by itself would still be a child of mpirun, and
+a recorder that follows forks would follow it from one "host" to the other.
+
 ``ip netns`` is not used: it remounts /sys, which hides the cgroups, and its names are
 global.  Here the kernel takes everything away when the holders end, and they end when
 their standard input closes, however the test run ends.
@@ -40,16 +44,17 @@ if [ -e /etc/machine-id ]; then mount --bind "$2/machine_id" /etc/machine-id; fi
 mount --bind "$2/hosts" /etc/hosts
 ip link set lo up
 echo ready
-read -r _ || true
+while IFS= read -r line; do
+    ( echo 0 > "$3/cgroup.procs"; exec sh -c "$line" ) < /dev/null > /dev/null 2>&1 &
+done
 """
 
+# Open MPI makes orted leave its caller, so nobody waits for the end of the command.
 _AGENT = """#!/bin/sh
 # Stands where mpirun would call ssh: [options] host words...
 while case $1 in -*) true ;; *) false ;; esac; do shift; done
 host=$1; shift
-. "{folder}/$host/enter"
-echo $$ > "$cgroup/cgroup.procs"
-exec nsenter --target "$holder" --net --uts --mount sh -c "$*"
+printf '%s\\n' "$*" > "/proc/$(cat "{folder}/$host/holder")/fd/0"
 """
 
 
@@ -163,9 +168,9 @@ def _open_host(
     (own / "hosts").write_text("127.0.0.1 localhost\n" + "".join(addresses))
     cgroup.mkdir()
     stack.callback(_remove_cgroup, cgroup)
-    holder = _hold(name, own)
+    holder = _hold(name, own, cgroup)
     stack.callback(_release, holder)
-    (own / "enter").write_text(f"holder={holder.pid}\ncgroup={cgroup}\n")
+    (own / "holder").write_text(f"{holder.pid}\n")
     return LabHost(
         name=name,
         address=f"{_SUBNET}.{index + 1}",
@@ -175,10 +180,10 @@ def _open_host(
     )
 
 
-def _hold(name: str, folder: Path) -> subprocess.Popen[bytes]:
+def _hold(name: str, folder: Path, cgroup: Path) -> subprocess.Popen[bytes]:
     new = ["unshare", "--net", "--uts", "--mount", "--propagation", "private"]
     holder = subprocess.Popen(
-        [*new, "sh", "-c", _HOLD, "hold", name, str(folder)],
+        [*new, "sh", "-c", _HOLD, "hold", name, str(folder), str(cgroup)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
