@@ -11,6 +11,7 @@ id stands, is the file's.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -119,6 +120,11 @@ class LibraryTable:
         self._by_file[key] = library
         library.pids.add(pid)
         return library
+
+    def expect(self, path: Path) -> None:
+        """Open a library that may be mapped later, if it can be opened."""
+        with contextlib.suppress(CaptureError):
+            self._open_extra(path)
 
     def hash_next(self) -> MappedLibrary | None:
         """Hash one probed library that has no hash yet, and return it."""

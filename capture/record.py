@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from capture import __version__
 from capture.errors import CaptureError
 from capture.host import read_host
+from capture.ld_cache import known_libraries
 from capture.libraries import LibraryTable
 from capture.loader_choice import open_loader
 from capture.recording import Recording
@@ -90,6 +91,9 @@ def record(options: RecordOptions) -> RecordResult:
     _raise_descriptor_limit()
     with StopFlag() as stop:
         libraries = LibraryTable(options.libraries)
+        if not (options.pids or options.cgroups):
+            for path in known_libraries():
+                libraries.expect(path)
         try:
             finder = TargetFinder(options, libraries, (os.getpid(),))
             loader = open_loader(options, say)

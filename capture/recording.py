@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _TICK_S = 0.01
 """How long a new library may stay without probes, the time to attach them apart."""
+_LOOK_AFTER_S = (0.0, 0.02, 0.05, 0.1, 0.3)
+_MOST_LOOKS = 512
+"""A host that compiles starts hundreds of programs a second; the polls see them too."""
 _OPEN_MIN_NS = 1_000_000_000
 _YOUNG_NS = 10_000_000_000
 
@@ -77,6 +80,8 @@ class Recording:
         self._disk_is_low = False
         self._open_streams: set[str] = set()
         self._seen_ns: dict[int, int] = {}
+        self._unnoted: dict[int, bool] = {}
+        self._looks: list[tuple[float, int]] = []
         self._refreshed = 0
         self._hasher: threading.Thread | None = None
         rings = loader.rings()
@@ -99,6 +104,7 @@ class Recording:
         self._drainer.start()
         self._probe_facts.tracepoints(self._loader.attach_tracepoints())
         self._discover()
+        self._note_processes()
         self._book.flush()
         self._spool.sync()
 
@@ -115,6 +121,8 @@ class Recording:
                 return reason
             self._drain_facts()
             self._welcome(self._finder.poll_groups())
+            self._look_now()
+            self._note_processes()
             now = time.monotonic()
             for task in self._tasks:
                 if now >= task.due:
@@ -178,15 +186,30 @@ class Recording:
         elif kind in ("fork", "target"):
             reason = "fork" if kind == "fork" else "library"
             self._welcome(self._finder.adopt(pid, reason))
-        elif kind in ("mapped", "exec"):
-            if kind == "exec":
-                self._world_known.discard(pid)
-            self._welcome(self._finder.look_at(pid))
-            self._update(pid)
+        elif kind == "exec":
+            self._world_known.discard(pid)
+            self._look_soon(pid)
         elif kind == "thread" and pid in self._finder.targets:
             self._book.thread(pid, fact["tid"])
         elif kind == "exit":
             self._book.ended(pid, fact["time_ns"])
+
+    def _look_soon(self, pid: int) -> None:
+        """Look at a process again and again while its program is being loaded.
+
+        Nothing tells when a library is mapped, and a program may call it at once.
+        """
+        if len(self._looks) < _MOST_LOOKS:
+            now = time.monotonic()
+            self._looks += [(now + delay, pid) for delay in _LOOK_AFTER_S]
+
+    def _look_now(self) -> None:
+        now = time.monotonic()
+        due = {pid for at, pid in self._looks if at <= now}
+        self._looks = [(at, pid) for at, pid in self._looks if at > now]
+        for pid in due:
+            self._welcome(self._finder.look_at(pid))
+            self._update(pid)
 
     def _discover(self) -> None:
         self._welcome(self._finder.poll())
@@ -198,10 +221,11 @@ class Recording:
             self._loader.add_target(target.pid)
             self._seen_ns[target.pid] = time.monotonic_ns()
             self._world_known.discard(target.pid)
+            self._look_soon(target.pid)
         self._attach(found)
         for target in found.new_targets:
-            self._book.process(target, is_new=True)
             self._find_world(target.pid)
+            self._unnoted[target.pid] = True
         for target in found.gone_targets:
             self._book.ended(target.pid, time.monotonic_ns())
 
@@ -223,10 +247,21 @@ class Recording:
 
     def _update(self, pid: int) -> None:
         """Note a target anew: it runs another program, or maps another file."""
-        target = self._finder.targets.get(pid)
-        if target is not None:
-            self._book.process(target, is_new=False)
+        if pid in self._finder.targets:
             self._find_world(pid)
+            self._unnoted.setdefault(pid, False)
+
+    def _note_processes(self) -> None:
+        """Write the facts of new and changed targets.
+
+        Only after all probes are attached and all worlds are told, for these take many
+        milliseconds and a program does not wait.
+        """
+        unnoted, self._unnoted = self._unnoted, {}
+        for pid, is_new in unnoted.items():
+            target = self._finder.targets.get(pid)
+            if target is not None:
+                self._book.process(target, is_new=is_new)
 
     def _find_world(self, pid: int) -> None:
         """Tell the kernel side where MPI_COMM_WORLD is, once a process has one."""

@@ -31,7 +31,10 @@ _CGROUP_ROOTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 _MAX_CGROUPS = 10_000
 
 # (age up to, looked at every) in seconds.
-_SCAN_EVERY = ((2.0, 0.0), (60.0, 1.0), (float("inf"), 30.0))
+_SCAN_EVERY = ((2.0, 0.0), (60.0, 0.5), (600.0, 2.0), (float("inf"), 30.0))
+
+_MAPS_EVERY_S = 1.0
+"""Targets may load a library at any time, but big processes have thousands of lines."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class TargetFinder:
         self._own = frozenset(own_pids)
         self._watched: dict[int, _Watch] = {}
         self._announced: set[int] = set()
+        self._maps_seen: dict[int, int] = {}
+        self._mapped = 0.0
         for pid in options.pids:
             if procfs.process_stat(pid) is None:
                 raise CaptureError(
@@ -105,6 +110,10 @@ class TargetFinder:
             for pid in [pid for pid in stats if self._is_due(pid, now)]:
                 self._look(pid, now, found)
         self._adopt(stats, found)
+        if now - self._mapped >= _MAPS_EVERY_S:
+            self._mapped = now
+            for pid in self.targets:
+                self._map_libraries(pid)
         self._announce(found)
         return found
 
@@ -185,6 +194,7 @@ class TargetFinder:
             stat = procfs.process_stat(pid)
             if stat is None or stat.is_gone or stat.start_ticks != target.start_ticks:
                 gone.append(self.targets.pop(pid))
+                self._maps_seen.pop(pid, None)
         return gone
 
     def _take_groups(self, found: Discovery) -> None:
@@ -228,7 +238,11 @@ class TargetFinder:
 
     def _map_libraries(self, pid: int) -> None:
         """Open the libraries to probe that a process maps, where they are new."""
-        for mapping in procfs.parse_maps(procfs.raw_maps(pid)):
+        maps = procfs.raw_maps(pid)
+        if self._maps_seen.get(pid) == hash(maps):
+            return
+        self._maps_seen[pid] = hash(maps)
+        for mapping in procfs.parse_maps(maps):
             if mapping.is_executable:
                 self._libraries.of_mapping(pid, mapping)
 

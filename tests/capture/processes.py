@@ -18,7 +18,8 @@ int cudaMalloc(void **p, unsigned long size) { *p = (void *)size; return 0; }
 USER = """
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -37,7 +38,11 @@ int main(void) {
     if (line[0] == 't') pthread_create(&thread, 0, sleeper, 0);
     if (line[0] == 'f') {
       int child = fork();
-      if (child == 0) { pause(); _exit(0); }
+      if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        pause();
+        _exit(0);
+      }
       printf("%d\\n", child);
     } else puts("ok");
     fflush(stdout);

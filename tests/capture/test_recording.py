@@ -11,9 +11,7 @@ import json
 import os
 import shutil
 import signal
-import struct
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -309,25 +307,42 @@ def test_an_error_of_the_writer_ends_the_recording_and_says_where_the_rest_is(
 
 @needs_gcc
 def test_kernel_facts_become_targets_threads_and_communicators(
-    tmp_path: Path, loader: StandInLoader, program: Path
+    tmp_path: Path,
+    loader: StandInLoader,
+    program: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def tell(*facts: dict[str, object]) -> None:
+        numbered = [
+            bytes([number]) + bytes(FACT.size - 1) for number in range(len(facts))
+        ]
+        loader.facts.regions = [ring_shaped(numbered)]
+        monkeypatch.setattr(recording, "decode_fact", lambda record: facts[record[0]])
+
     with running(program) as child:
         grandchild = int(child.tell("f"))
-        made = fact(1, pid=child.pid, ref=4, parent=3, child_index=2, flags=2, how=5)
-        loader.facts.regions = [
-            ring_shaped([fact(5, pid=grandchild, parent=child.pid), made]),
-            ring_shaped([fact(2, ref=4, time_ns=99), fact(6, pid=child.pid)]),
-        ]
+        made = {"communicator_ref": 4, "parent_ref": 3, "child_index": 2}
+        tell(
+            {"fact": "fork", "pid": grandchild, "tid": grandchild},
+            {"fact": "communicator", "pid": child.pid, "how": "split", **made},
+            {
+                "fact": "destroyed",
+                "pid": child.pid,
+                "communicator_ref": 4,
+                "destroyed_ns": 99,
+            },
+            {"fact": "exit", "pid": child.pid, "time_ns": 101},
+        )
         record.record(options(tmp_path, child, duration_ns=200_000_000))
         os.kill(grandchild, signal.SIGKILL)
 
-    reasons = {
-        row["pid"]: row["target_reason"] for row in facts_of(tmp_path, "process")
-    }
+    processes = facts_of(tmp_path, "process")
+    reasons = {row["pid"]: row["target_reason"] for row in processes}
     made_row = facts_of(tmp_path, "communicator")[-1]
     assert reasons == {child.pid: "pid", grandchild: "fork"}
     assert (made_row["how"], made_row["child_index"]) == ("split", 2)
     assert (made_row["parent_ref"], made_row["destroyed_ns"]) == (3, 99)
+    assert 101 in {row["exit_ns"] for row in processes}
 
 
 @needs_gcc
@@ -372,16 +387,3 @@ def test_spool_names_are_safe_whatever_the_host_is_called() -> None:
     name = record.spool_name(header)
 
     assert name == ".._ho_st_-20261130T200000Z-0a1b2c3d.spool"
-
-
-def fact(kind: int, **values: int) -> bytes:
-    """Return one record of the facts ring."""
-    names = "time_ns mix1 mix2 inode kind pid tid device ref parent child_index color"
-    order = f"{names} key size rank how vendor flags".split()
-    row = {**dict.fromkeys(order, 0), "time_ns": time.monotonic_ns(), **values}
-    assert len(FACT.unpack(bytes(FACT.size))) == len(order)
-    row["kind"] = kind
-    try:
-        return FACT.pack(*(row[name] for name in order))
-    except struct.error as error:
-        raise AssertionError(values) from error

@@ -124,7 +124,7 @@ def test_given_library_is_open_before_anybody_maps_it(tmp_path: Path) -> None:
         after = find.poll()
     table.close()
 
-    assert [found.path for found in before.new_libraries] == [str(library)]
+    assert before.new_libraries[0].path == str(library)
     assert before.new_libraries[0].kind == "other"
     assert child.pid in {target.pid for target in after.new_targets}
     assert before.new_libraries[0] not in after.new_libraries
