@@ -44,7 +44,7 @@ def mismatches(case: Case, truth: Truth) -> list[str]:
     Nobody but the labelled rank may be accused of anything, by any finding.
     """
     rows = verdicts(case).to_dicts()
-    stragglers = [row for row in rows if row["finding"] == "straggler"]
+    stragglers = [row for row in rows if row["finding"] == "finding_straggler"]
     wrong = [
         f"accuses {row['rank']} of {row['finding']} ({row['cause']})"
         for row in rows

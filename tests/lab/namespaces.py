@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _CGROUP_PREFIX = "coldtrace-lab-"
 _SUBNET = "10.77.0"
 _INTERFACE = "eth0"
+# Jobs come before other work on the machine, which would make a label untrue.
+_FIRST = ("nice", "-n", "-10")
 
 _HOLD = """
 set -e
@@ -81,9 +83,10 @@ class LabHost:
         environment: Mapping[str, str] | None = None,
     ) -> subprocess.Popen[str]:
         """Start a command in this host and in its cgroup, as part of its job."""
+        words = self.words(command, cwd=cwd)
         move = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
         return subprocess.Popen(
-            ["sh", "-c", move, str(self.cgroup), *self.words(command, cwd=cwd)],
+            [*_FIRST, "sh", "-c", move, str(self.cgroup), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -183,7 +186,7 @@ def _open_host(
 def _hold(name: str, folder: Path, cgroup: Path) -> subprocess.Popen[bytes]:
     new = ["unshare", "--net", "--uts", "--mount", "--propagation", "private"]
     holder = subprocess.Popen(
-        [*new, "sh", "-c", _HOLD, "hold", name, str(folder), str(cgroup)],
+        [*_FIRST, *new, "sh", "-c", _HOLD, "hold", name, str(folder), str(cgroup)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -131,7 +131,7 @@ def late_rank(*, steps: int) -> Scenario:
             "prologue": 2,
             "sleep_us": 15_000,
             "jitter_us": 500,
-            "read_us": 1_000,
+            "read_us": 2_000,
             "fault": "read",
             "fault_rank": 5,
             "fault_every": 14,
@@ -147,7 +147,7 @@ def late_rank(*, steps: int) -> Scenario:
             period_steps=14,
             affected_step_count=steps // 14,
         ),
-        record_words=("--off-cpu-min", "500us"),
+        record_words=("--off-cpu-min", "1ms"),
     )
 
 
@@ -174,7 +174,7 @@ def always_late(*, steps: int) -> Scenario:
             magnitude_ns=50_000_000,
             tolerance_ns=1_000_000,
         ),
-        record_words=("--off-cpu-min", "500us"),
+        record_words=("--off-cpu-min", "1ms"),
     )
 
 
@@ -189,10 +189,10 @@ def healthy(*, steps: int) -> Scenario:
             "prologue": 2,
             "sleep_us": 15_000,
             "jitter_us": 500,
-            "read_us": 1_000,
+            "read_us": 2_000,
         },
         truth=Truth(verdict="clear"),
-        record_words=("--off-cpu-min", "500us"),
+        record_words=("--off-cpu-min", "1ms"),
     )
 
 
@@ -207,7 +207,7 @@ def slow_input(*, steps: int) -> Scenario:
             "prologue": 1,
             "sleep_us": 5_000,
             "jitter_us": 500,
-            "read_us": 1_000,
+            "read_us": 2_000,
             "fault": "read",
             "fault_rank": 1,
             "fault_us": 30_000,

@@ -77,7 +77,7 @@ def test_the_verdict_on_every_innocent_rank_is_what_the_label_says(
     innocent = {
         row["verdict"]
         for row in verdicts(case).to_dicts()
-        if row["finding"] == "straggler" and row["rank"] not in accused
+        if row["finding"] == "finding_straggler" and row["rank"] not in accused
     }
 
     assert innocent == {"clear"}
@@ -92,7 +92,8 @@ def test_the_clock_band_contains_the_planted_error(sample: tuple[Path, Case]) ->
         from model.clock as clock
         inner join host on host.host_id = clock.host_id
         inner join host as reference on reference.host_id = clock.clock_group_id
-        where clock.from_ns is not null
+        inner join raw.bundle as bundle on bundle.host_id = clock.host_id
+        where clock.from_ns between bundle.start_ns and bundle.stop_ns
         """
     ).to_dicts()
 
