@@ -50,7 +50,7 @@ class Probe:
     vendor: str
     layer: int
     symbols: tuple[str, ...]
-    """Names of this call, in order of preference; each may have an offset of its own."""
+    """Names of this call, by preference; each may have an offset of its own."""
     call: str
     """Its parameters, see :func:`parameters`."""
     library_kind: str

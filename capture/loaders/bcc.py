@@ -10,6 +10,7 @@ Tracepoints go through tracefs, which has to be mounted.
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import re
@@ -21,11 +22,6 @@ from capture.loaders import AttachResult, LoaderError
 from capture.loaders import bpf_syscall as kernel_calls
 from capture.loaders.kernel import PID, KernelSide, words
 
-try:
-    import bcc  # pyright: ignore[reportMissingImports] of the host's Python
-except ImportError:
-    bcc = None
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -36,6 +32,14 @@ _INCLUDE = re.compile(r'^#include "([a-z_]+\.h)"$', re.MULTILINE)
 _ENTRY, _RETURN = 0, 1
 _GET_PID_TGID, _MAP_UPDATE, _TAIL_CALL = 14, 2, 12
 
+_MISSING = {
+    "off_cpu": {
+        "next_pid": "bcc knows only the thread that comes next",
+        "is_iowait": "bcc cannot read the task",
+        "is_waker_in_interrupt": "bcc cannot read the interrupt state",
+    }
+}
+
 
 class BccLoader(KernelSide):
     """Compiles ``bpf/*.bpf.c`` when it loads."""
@@ -44,12 +48,7 @@ class BccLoader(KernelSide):
 
     def __init__(self) -> None:
         super().__init__()
-        if bcc is None:
-            raise LoaderError(
-                "bcc is not importable",
-                "install the distribution's package (Debian: python3-bpfcc) and use "
-                "the system's Python; the package 'bcc' on PyPI is something else",
-            )
+        self._bcc = _import_bcc()
         self._programs: Any = None
         self._stubs: list[int] = []
         self._probes: list[kernel_calls.PerfProbe] = []
@@ -69,12 +68,18 @@ class BccLoader(KernelSide):
         arch = {"x86_64": "x86", "aarch64": "arm64"}[platform.machine()]
         flags = [f"-D__TARGET_ARCH_{arch}", "-Wno-macro-redefined"]
         flags += [f"-D{name}_FD={made.fd}" for name, made in self._maps.items()]
+        self._compile(text, flags, has_calls=has_calls)
+        self.detail = f"bcc {getattr(self._bcc, '__version__', '')}, perf uprobes"
+        self.missing_columns = dict(_MISSING)
+
+    def _compile(self, text: str, flags: list[str], *, has_calls: bool) -> None:
+        """Bring the programs into the kernel, and let stubs jump to them."""
         try:
             # Functions named tracepoint__* are attached at once.
-            self._programs = bcc.BPF(text=text, cflags=flags)
+            self._programs = self._bcc.BPF(text=text, cflags=flags)
             if has_calls:
                 for index, name in ((_ENTRY, "on_enter"), (_RETURN, "on_leave")):
-                    program = self._programs.load_func(name, bcc.BPF.KPROBE)
+                    program = self._programs.load_func(name, self._bcc.BPF.KPROBE)
                     self._maps["jumps"].update(PID.pack(index), PID.pack(program.fd))
         except Exception as error:
             raise LoaderError(
@@ -82,14 +87,6 @@ class BccLoader(KernelSide):
                 "it needs kernel headers and tracefs (mount -t tracefs tracefs "
                 "/sys/kernel/tracing)",
             ) from error
-        self.detail = f"bcc {getattr(bcc, '__version__', '')}, perf uprobes"
-        self.missing_columns = {
-            "off_cpu": {
-                "next_pid": "bcc knows only the thread that comes next",
-                "is_iowait": "bcc cannot read the task",
-                "is_waker_in_interrupt": "bcc cannot read the interrupt state",
-            }
-        }
 
     def attach_tracepoints(self) -> list[AttachResult]:
         """Return what was attached when the programs were loaded."""
@@ -106,17 +103,21 @@ class BccLoader(KernelSide):
         ]
 
     def _attach_probes(self, sites: Sequence[ProbeSite]) -> dict[int, str]:
-        refusals: dict[int, str] = {}
-        for site in sites:
-            try:
-                # Returns first, as in the other loader.
-                for is_return in (True, False) if site.has_return else (False,):
-                    self._attach_site(site, is_return=is_return)
-            except OSError as error:
-                refusals[site.probe_id] = words(error)
-        return refusals
+        reasons = {site.probe_id: self._attach_site(site) for site in sites}
+        return {number: reason for number, reason in reasons.items() if reason}
 
-    def _attach_site(self, site: ProbeSite, *, is_return: bool) -> None:
+    def _attach_site(self, site: ProbeSite) -> str | None:
+        """Attach one site, and return why that was refused, if it was."""
+        try:
+            # Returns first, as in the other loader.
+            if site.has_return:
+                self._attach_stub(site, is_return=True)
+            self._attach_stub(site, is_return=False)
+        except OSError as error:
+            return words(error)
+        return None
+
+    def _attach_stub(self, site: ProbeSite, *, is_return: bool) -> None:
         code = self._stub(site.probe_id, _RETURN if is_return else _ENTRY)
         stub = kernel_calls.load_program(code)
         self._stubs.append(stub)
@@ -163,6 +164,18 @@ class BccLoader(KernelSide):
         self._probes.clear()
         self._stubs.clear()
         self._programs = None
+
+
+def _import_bcc() -> Any:  # noqa: ANN401 a module that brings no types
+    """Return the module, which is there in the system's own Python only."""
+    try:
+        return importlib.import_module("bcc")
+    except ImportError as error:
+        raise LoaderError(
+            f"cannot import bcc: {error}",
+            "install the distribution's package (Debian: python3-bpfcc) and use the "
+            "system's Python; the package 'bcc' on PyPI is something else",
+        ) from error
 
 
 def _source(name: str) -> str:

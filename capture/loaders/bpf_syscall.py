@@ -37,7 +37,9 @@ _EXIT = bytes.fromhex("b7000000000000009500000000000000")
 """r0 = 0; exit"""
 
 
-def bpf(command: int, attribute: bytes | bytearray | ctypes.Array[ctypes.c_char]) -> int:
+def bpf(
+    command: int, attribute: bytes | bytearray | ctypes.Array[ctypes.c_char]
+) -> int:
     """Return what the bpf system call returns, or raise OSError."""
     if isinstance(attribute, ctypes.Array):
         buffer = attribute
@@ -72,11 +74,11 @@ class Map:
         self._key = ctypes.create_string_buffer(max(key_size, 1))
         self._value = ctypes.create_string_buffer(max(value_size, 1))
 
-    def _element(self, command: int, key: bytes, flags: int = 0) -> None:
+    def _element(self, command: int, key: bytes) -> None:
         self._key.raw = key
-        attribute = struct.pack(
-            "<I4xQQQ", self.fd, _address(self._key), _address(self._value), flags
-        )
+        # A field that a command does not use has to be zero.
+        value = 0 if command == _MAP_DELETE else _address(self._value)
+        attribute = struct.pack("<I4xQQ", self.fd, _address(self._key), value)
         bpf(command, attribute)
 
     def lookup(self, key: bytes) -> bytes | None:
@@ -102,7 +104,7 @@ class Map:
             if error.errno != errno.ENOENT:
                 raise
 
-    def items(self) -> list[tuple[bytes, bytes]]:
+    def entries(self) -> list[tuple[bytes, bytes]]:
         """Return all keys with their values, read in one system call."""
         count = self._entries
         keys = ctypes.create_string_buffer(count * self._key_size)
@@ -129,8 +131,9 @@ class Map:
                 raise
         found = struct.unpack_from("<I", attribute, 32)[0]
         key, value = self._key_size, self.value_size
+        all_keys, all_values = bytes(keys), bytes(values)
         return [
-            (keys[i * key : (i + 1) * key], values[i * value : (i + 1) * value])
+            (all_keys[i * key : (i + 1) * key], all_values[i * value : (i + 1) * value])
             for i in range(found)
         ]
 

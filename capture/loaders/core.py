@@ -66,9 +66,7 @@ class Libbpf:
 
     def call(self, name: str, *arguments: int | bytes | None) -> int:
         """Return a function's result; a null or error pointer raises OSError."""
-        converted = [
-            ctypes.c_void_p(a) if isinstance(a, int) else a for a in arguments
-        ]
+        converted = [ctypes.c_void_p(a) if isinstance(a, int) else a for a in arguments]
         ctypes.set_errno(0)
         result: int = getattr(self._library, name)(*converted) or 0
         if name in self._POINTERS:
@@ -191,9 +189,12 @@ class CoreLoader(KernelSide):
     def attach_tracepoints(self) -> list[AttachResult]:
         """Attach what watches processes and the scheduler."""
         results = [
-            self._attach_tracepoint("process", "facts", "on_newtask", "task_newtask"),
-            self._attach_tracepoint("process", "facts", "on_exec", "sched_process_exec"),
-            self._attach_tracepoint("process", "facts", "on_exit", "sched_process_exit"),
+            self._attach_tracepoint("process", "facts", program, event)
+            for program, event in (
+                ("on_newtask", "task_newtask"),
+                ("on_exec", "sched_process_exec"),
+                ("on_exit", "sched_process_exit"),
+            )
         ]
         if "off_cpu" in self._objects:
             is_plain = "off_cpu" in self.missing_columns

@@ -218,8 +218,8 @@ class KernelSide:
 
     def _open_calls(self, until: int) -> Iterator[tuple[str, bytes]]:
         """Yield the open calls; those of threads that ended are forgotten here."""
-        alive = {key for key, _ in self._maps["threads"].items()}
-        for key, value in self._maps["calls"].items():
+        alive = {key for key, _ in self._maps["threads"].entries()}
+        for key, value in self._maps["calls"].entries():
             _, tid, _ = CALL_KEY.unpack(key)
             if PID.pack(tid) not in alive:
                 self._maps["calls"].delete(key)
@@ -238,8 +238,8 @@ class KernelSide:
         Totals of short absences stay in the kernel while it may still write them into
         a record of its own: they come from here only once it is quiet.
         """
-        targets = {key for key, _ in self._maps["targets"].items()}
-        for _, value in self._maps["absences"].items():
+        targets = {key for key, _ in self._maps["targets"].entries()}
+        for _, value in self._maps["absences"].entries():
             record = bytearray(value[: OFF_CPU.size])
             if bytes(record[40:44]) not in targets:
                 continue
@@ -259,7 +259,9 @@ class KernelSide:
 
     def probe_counters(self) -> list[ProbeCounter]:
         """Return what the kernel counted so far."""
-        rows = [(i, i, site.probe.stream) for i, site in self._sites.items()]
+        rows: list[tuple[int, int | None, str]] = [
+            (i, i, site.probe.stream) for i, site in self._sites.items()
+        ]
         if "off_cpu" in self._settings.streams:
             rows.append((_OFF_CPU_ROW, None, "off_cpu"))
         rows.append((_FACTS_ROW, None, "facts"))

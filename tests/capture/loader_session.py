@@ -16,20 +16,20 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from capture.layout import LAYOUTS, RecordLayout  # noqa: E402 the path comes first
-from capture.libraries import LibraryTable  # noqa: E402
-from capture.loader_choice import _make  # noqa: E402
-from capture.loaders import (  # noqa: E402
+from capture.layout import LAYOUTS, RecordLayout
+from capture.libraries import LibraryTable
+from capture.loader_choice import _make
+from capture.loaders import (
     FACT,
     Loader,
     LoaderSettings,
     decode_fact,
 )
-from capture.probes import plan  # noqa: E402
-from capture.ring import Drainer, iter_records  # noqa: E402
+from capture.probes import plan
+from capture.ring import Drainer, iter_records
 
 LIBRARIES = ("libcuda.so.1", "libcudart.so.12", "libnccl.so.2")
-RING_BYTES = {stream: 4 << 20 for stream in (*LAYOUTS, "facts")}
+RING_BYTES = dict.fromkeys((*LAYOUTS, "facts"), 4 << 20)
 
 
 def decode(layout: RecordLayout, region: bytes | memoryview) -> list[dict[str, Any]]:
@@ -63,9 +63,7 @@ def main(name: str, folder: str, what: str, probe_set: str, streams: str) -> Non
         loader.close()
 
 
-def session(
-    loader: Loader, folder: Path, what: str, probe_set: str
-) -> dict[str, Any]:
+def session(loader: Loader, folder: Path, what: str, probe_set: str) -> dict[str, Any]:
     """Return records, facts, counters and open calls of one run of the driver."""
     table = LibraryTable([folder / library for library in LIBRARIES])
     sites = plan(table.libraries, probe_set)
