@@ -133,7 +133,7 @@ def _cell(text: str) -> str:
 def _facts(library: Library, view: View) -> Iterator[tuple[str, str]]:
     """Return the fields of a view that are there, in the order of reading."""
     header, key = view.header, key_of(view)
-    yield "grain", ", ".join(header.grain)
+    yield "grain", ", ".join(view.grain)
     reads = library.reads(key) or frozenset(header.reads)
     if view.layer == "model":
         for writer in library.feeds(key):

@@ -15,7 +15,12 @@ FILE_COLUMNS = (
     _column("subject_id", "VARCHAR", "which one"),
     _column("host_id", "INTEGER", "host of the subject; NULL: no single one"),
     _column("rank", "INTEGER", "rank of the subject; NULL: it is no rank"),
-    _column("window_from_ns", "BIGINT", "begin of the window, cluster time", "ns"),
+    _column(
+        "window_from_ns",
+        "BIGINT",
+        "begin of the window, cluster time; NULL: none",
+        "ns",
+    ),
     _column("window_to_ns", "BIGINT", "end of the window, cluster time", "ns"),
     _column("cause", "VARCHAR", "code of the view cause; NULL where none is shown"),
     _column("magnitude_ns", "BIGINT", "how much it costs where it happens", "ns"),
@@ -37,6 +42,9 @@ FILE_COLUMNS = (
 )
 """Columns that every finding file gives, in this order."""
 
+FILE_GRAIN = ("subject_kind", "subject_id", "window_from_ns")
+"""What tells the rows of a finding file apart."""
+
 COLUMNS = (
     _column("finding", "VARCHAR", "finding file that asked"),
     _column("verdict", "VARCHAR", "found, clear, not_decidable or not_observed"),
@@ -46,3 +54,6 @@ COLUMNS = (
 
 LISTS = ("evidence_keys", "evidence_for", "evidence_against", "not_checked")
 SUBJECT_COLUMNS = ("subject_kind", "subject_id", "host_id", "rank")
+
+GAP_COLUMNS = (*SUBJECT_COLUMNS, "stream", "reason")
+"""Columns of a view that a finding names as its gap."""

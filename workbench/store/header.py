@@ -20,7 +20,7 @@ Grammar, in the order of a file::
 
 A unit is one word of `UNITS` with two spaces after it, so that a meaning may begin with
 the same word.  In a file of a finding the columns may be the single word ``finding``:
-every finding has the same ones.
+every finding has the same ones, and then the same grain.
 """
 
 from __future__ import annotations

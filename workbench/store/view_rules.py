@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from workbench.store.views import Library, View
 
-ALWAYS = ("grain", "reads", "columns")
-GAP_COLUMNS = ("subject_kind", "subject_id", "host_id", "rank", "stream", "reason")
 LINE_COUNT = 120
 PREFIXES = {"staging": "stg_", "finding": "finding_"}
 
@@ -63,17 +61,24 @@ def _form(library: Library, view: View) -> Iterator[ViewError]:
             f"the first sentence has {len(view.header.purpose)} characters, and "
             f"{PURPOSE_LENGTH} are allowed",
         )
-    needed = ALWAYS if view.layer != "model" else ("grain", "columns")
-    for name in needed:
-        if name not in view.header.declared:
-            yield _fault(view, f"no field {name!r}")
+    for name in _needed(view) - view.header.declared:
+        yield _fault(view, f"no field {name!r}")
     declared = {column.name for column in view.columns}
-    for name in view.header.grain:
-        if name not in declared and not _is_generated(view):
+    for name in view.grain:
+        if name not in declared:
             yield _fault(view, f"grain names {name}, which is no column", "grain")
-    count = len(view.text.splitlines())
+    count = len(view.body.splitlines())
     if count > LINE_COUNT and not _is_generated(view):
-        yield _fault(view, f"{count} lines, and {LINE_COUNT} are allowed")
+        yield _fault(view, f"a select of {count} lines, and {LINE_COUNT} are allowed")
+
+
+def _needed(view: View) -> set[str]:
+    """Return the fields that a file must have; findings share grain and columns."""
+    if view.layer == "model":
+        return {"grain", "columns"}
+    if view.header.has_shared_columns:
+        return {"reads", "columns"}
+    return {"grain", "reads", "columns"}
 
 
 def _is_generated(view: View) -> bool:
@@ -158,6 +163,7 @@ def _streams(library: Library, view: View) -> Iterator[ViewError]:
 
 
 def _finding(library: Library, view: View) -> Iterator[ViewError]:
+    del library
     header = view.header
     if view.layer != "finding" or _is_generated(view):
         for name in ("subject", "gap"):
@@ -170,13 +176,6 @@ def _finding(library: Library, view: View) -> Iterator[ViewError]:
         wanted = [(each.name, each.type) for each in FILE_COLUMNS]
         if [(each.name, each.type) for each in header.columns] != wanted:
             yield _fault(view, "its columns are not those of a finding", "columns")
-    if header.gap is not None:
-        gap = library.views.get(header.gap)
-        names = tuple(each.name for each in gap.columns) if gap else ()
-        if names != GAP_COLUMNS:
-            yield _fault(
-                view, f"its gap must be a view with {', '.join(GAP_COLUMNS)}", "gap"
-            )
 
 
 def _columns(library: Library, view: View) -> Iterator[ViewError]:

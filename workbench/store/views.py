@@ -24,7 +24,7 @@ import duckdb
 
 from workbench.errors import ViewError
 from workbench.store import materialize, models, verdict
-from workbench.store.finding_schema import FILE_COLUMNS
+from workbench.store.finding_schema import FILE_COLUMNS, FILE_GRAIN
 from workbench.store.header import Column, ViewHeader, parse_header, split_file
 from workbench.store.sql_tree import SqlTree, parse
 
@@ -65,11 +65,14 @@ class View:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Return the declared columns."""
-        return FILE_COLUMNS if self._is_shared else self.header.columns
+        is_shared = self.header.has_shared_columns
+        return FILE_COLUMNS if is_shared else self.header.columns
 
     @property
-    def _is_shared(self) -> bool:
-        return self.header.has_shared_columns
+    def grain(self) -> tuple[str, ...]:
+        """Return the columns that tell the rows apart."""
+        is_shared = self.header.has_shared_columns and not self.header.grain
+        return FILE_GRAIN if is_shared else self.header.grain
 
 
 def library_folder() -> Path:
