@@ -7,7 +7,7 @@
 -- a call on the new one, without a number.
 --
 -- grain:       host_id, thread_id, start_ns
--- reads:       stg_collective, stg_probe, communicator_member, rank, _stream_proof
+-- reads:       _collective_call, rank, _stream_proof
 -- materialize: yes
 -- caveat:      a call in a group whose end was not recorded has no arrival
 --
@@ -40,60 +40,7 @@
 --   is_failed         BOOLEAN      it returned an error
 --   is_base_known     BOOLEAN      its number counts from the communicator's creation
 
-with call as (
-    select
-        c.*,
-        coalesce(p.vendor, '') = 'mpi' as is_mpi,
-        c.operation like 'comm%' as is_maker,
-        if(
-            c.operation in ('comm_init', 'comm_init_all'), c.child_ref,
-            c.communicator_ref
-        ) as member_ref
-    from stg_collective as c
-    left join stg_probe as p
-        on c.bundle_id = p.bundle_id and c.probe_id = p.probe_id
-    where
-        c.call_depth = 0
-        and c.operation not in (
-            'group_end', 'comm_finalize', 'comm_destroy', 'comm_abort'
-        )
-),
-
-group_end as (
-    select
-        host_id,
-        thread_id,
-        group_seq,
-        min(start_ns) as arrival_ns,
-        max(start_ns + duration_ns) as issued_ns,
-        max(return_code) as return_code
-    from stg_collective
-    where operation = 'group_end' and group_seq > 0
-    group by host_id, thread_id, group_seq
-),
-
-met as (
-    select
-        c.*,
-        m.communicator_id,
-        m.communicator_rank,
-        m.size as communicator_size,
-        not c.is_mpi and not c.is_maker as is_enqueue_only,
-        if(c.group_seq > 0, g.arrival_ns, c.start_ns) as arrival_ns,
-        if(c.group_seq > 0, g.issued_ns, c.start_ns + c.duration_ns) as issued_ns,
-        greatest(c.return_code, g.return_code) as last_code
-    from call as c
-    left join communicator_member as m
-        on c.bundle_id = m.bundle_id and c.member_ref = m.communicator_ref
-    left join group_end as g
-        on
-            c.host_id = g.host_id
-            and c.thread_id = g.thread_id
-            and c.group_seq = g.group_seq
-            and c.group_seq > 0
-),
-
-stream_proof as (
+with stream_proof as (
     select * from _stream_proof
     where not is_device_wide
 ),
@@ -114,7 +61,7 @@ proved as (
                 end_ns := d.end_ns, start_ns := d.sync_start_ns, proof := d.proof
             )
         ) as sync
-    from met as c
+    from _collective_call as c
     asof left join stream_proof as s
         on
             c.host_id = s.host_id
@@ -126,13 +73,14 @@ proved as (
             c.host_id = d.host_id
             and c.pid = d.pid
             and c.issued_ns <= d.covers_until_ns
+    where c.operation not in ('comm_finalize', 'comm_destroy', 'comm_abort')
 ),
 
 judged as (
     select
         *,
-        coalesce(last_code, 0) <> 0 and (is_mpi or last_code <> 7) as is_failed,
-        is_open or is_captured or coalesce(last_code, 0) <> 0 as is_unproved
+        coalesce(return_code, 0) <> 0 and (is_mpi or return_code <> 7) as is_failed,
+        is_open or is_captured or coalesce(return_code, 0) <> 0 as is_unproved
     from proved
 )
 

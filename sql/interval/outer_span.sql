@@ -4,7 +4,7 @@
 -- them or outside all: the time budget is made by nesting.
 --
 -- grain:       host_id, thread_id, start_ns
--- reads:       stg_gpu_call, stg_collective, stg_probe, _step_thread, _launch_gap
+-- reads:       stg_gpu_call, _collective_call, _step_thread, _launch_gap
 -- materialize: yes
 -- exclusive:   yes
 --
@@ -23,17 +23,13 @@ with call as (
         c.host_id,
         c.thread_id,
         c.start_ns,
-        case
-            when p.vendor = 'mpi' or c.operation like 'comm%' then 'waiting_for_others'
-            else 'collective_call'
-        end as class,
+        if(c.is_enqueue_only, 'collective_call', 'waiting_for_others') as class,
         c.operation,
         c.start_ns + c.duration_ns as end_ns,
         c.duration_ns
-    from stg_collective as c
+    from _collective_call as c
     semi join _step_thread as t on c.host_id = t.host_id and c.thread_id = t.thread_id
-    left join stg_probe as p on c.bundle_id = p.bundle_id and c.probe_id = p.probe_id
-    where c.call_depth = 0 and c.duration_ns is not null
+    where c.duration_ns is not null
     union all
     select
         g.host_id,
