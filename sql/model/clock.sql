@@ -22,4 +22,4 @@
 --   error_ns         BIGINT   ns     half-width of the band to the reference
 --   method           VARCHAR         reference, rendezvous, or own clock (joined with none)
 --   constraint_count BIGINT   count  rendezvous this host took part in
---   wander_ppb       BIGINT   ppb    how far rates may stray from constant
+--   wander_ppb       BIGINT   ppb    how far the rate of two clocks may stray from constant

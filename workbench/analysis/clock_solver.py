@@ -7,8 +7,9 @@
    at each knot (Floyd-Warshall).  The closed bounds at the knots are then points of
    each pair in a second round, which carries slope through clocks that met only others.
 4. A negative cycle says that the constraints contradict one another.  The smallest
-   wander that leaves none is sought; the model allows twice as much, at least 1 ppm.
-   Beyond 50 ppm the shortest negative cycle is reported, and its clocks not joined.
+   wander that leaves none is sought; the model allows twice as much, at least 2 ppm
+   between two clocks.  Beyond 50 ppm the shortest negative cycle is reported, and its
+   clocks are not joined.
 
 Between two knots a straight line obeys the interpolated bounds; wander adds at most
 ``wander * spacing / 2`` to that, which the error of an interval carries.
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from workbench.analysis.clock_bounds import Constraints
     from workbench.analysis.clock_line import Line
 
-WANDER_FLOOR = 1e-6
-"""Least wander that the model allows for (design: a straight line is unsound)."""
+WANDER_FLOOR = 2e-6
+"""Least wander between two clocks that is allowed for: 1 ppm of either.  With 1 ppm
+between both, truths were seen outside where every host wandered by 1 ppm."""
 
 WANDER_LIMIT = 50e-6
 """Beyond this a contradiction is one; no healthy clock strays so far."""
@@ -42,11 +44,11 @@ WANDER_MARGIN = 2.0
 
 BISECTIONS = 7
 ROUNDS = 2
-KNOTS = {8: 65, 32: 33}
+KNOTS = {2: 129, 8: 65, 32: 33}
 """Knots inside the matched interval, by the largest group they are meant for."""
 
 KNOTS_OF_MANY = 17
-WINDOWS = {8: 32}
+WINDOWS = {2: 128, 8: 32}
 WINDOWS_OF_MANY = 16
 
 
