@@ -91,8 +91,8 @@ def run_scenario(scenario: Scenario, out_dir: Path) -> Recording:
 def _libraries(scenario: Scenario) -> list[str]:
     """Return the libraries to be probed before the first rank starts.
 
-    The stand-in ranks make their communicator within milliseconds, before a recorder
-    that only then finds the library could have attached to it.
+    Real programs take seconds to import what they need before they communicate; the
+    lab's take one, so the probes had better be there already.
     """
     if scenario.kind == "mpi":
         linked = subprocess.run(
@@ -204,6 +204,7 @@ def slow_input(*, steps: int) -> Scenario:
         ranks_a_host=2,
         options={
             "steps": steps,
+            "start_us": 1_000_000,
             "prologue": 1,
             "sleep_us": 5_000,
             "jitter_us": 500,
@@ -231,6 +232,7 @@ def slow_stream(*, steps: int) -> Scenario:
         ranks_a_host=2,
         options={
             "steps": steps,
+            "start_us": 1_000_000,
             "prologue": 1,
             "sleep_us": 5_000,
             "jitter_us": 500,
@@ -250,6 +252,7 @@ def cpu_hog(*, steps: int) -> Scenario:
         ranks_a_host=2,
         options={
             "steps": steps,
+            "start_us": 1_000_000,
             "prologue": 1,
             "sleep_us": 15_000,
             "jitter_us": 500,

@@ -160,6 +160,7 @@ int main(int count, char **words)
     work_pin(&options, rank, 0);
     work_open(&options, rank);
     make_streams();
+    lab_sleep(options.start_ns);
     ncclComm_t comm = make_communicator(&options, rank, size);
     work_pin(&options, rank, 1);
     for (int i = 0; i < options.prologue; i++)

@@ -33,6 +33,7 @@ static void set(struct options *o, const char *name, const char *value)
         {"--steps", &o->steps, 0, 0},
         {"--collectives", &o->collectives, 0, 0},
         {"--prologue", &o->prologue, 0, 0},
+        {"--start-us", 0, &o->start_ns, 0},
         {"--sleep-us", 0, &o->sleep_ns, 0},
         {"--jitter-us", 0, &o->jitter_ns, 0},
         {"--read-us", 0, &o->read_ns, 0},

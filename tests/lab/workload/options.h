@@ -10,6 +10,7 @@ struct options {
     int steps;
     int collectives;    /* 1 or 2 a step */
     int prologue;       /* barriers before the first step */
+    int64_t start_ns;   /* before communication is set up: what importing takes */
     int64_t sleep_ns;   /* every rank, every step */
     int64_t jitter_ns;  /* up to this is added to the sleep, evenly spread */
     int64_t read_ns;    /* time until the input of a step is there; 0: no input */
