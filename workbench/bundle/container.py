@@ -244,9 +244,7 @@ def _leads_to_directory(source: _Source, end: _End) -> bool:
     return any(source.read(start, 4) == _CENTRAL_MAGIC for start in starts)
 
 
-def _strict(
-    source: _Source, end: _End, path: Path, local_names: set[str]
-) -> Container:
+def _strict(source: _Source, end: _End, path: Path, local_names: set[str]) -> Container:
     """Return the members after comparing the directory with every local header."""
     entries = _directory(source, end, path)
     names = [entry.name for entry in entries]
@@ -304,7 +302,9 @@ def _agreed(source: _Source, entry: Member, path: Path) -> Member:
     member = _local_member(source, entry.header_offset)
     where = f"directory disagrees with the local header of {entry.name}"
     if member is None:
-        raise _mismatch(f"{where}: name {json.dumps(entry.name)} against no header", path)
+        raise _mismatch(
+            f"{where}: name {json.dumps(entry.name)} against no header", path
+        )
     for field, shown in _COMPARED.items():
         listed, actual = getattr(entry, field), getattr(member, field)
         if listed != actual:

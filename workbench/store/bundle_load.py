@@ -4,8 +4,8 @@ Inflating, checking and hashing run in threads a few chunks ahead of the one tha
 nothing but those chunks is in memory, whatever the size of the bundle.
 
 A bundle's identity is the hash of its ``SHA256SUMS``.  A damaged one is not the content
-that list speaks of: it takes the hash of its file instead, so that a sound copy that comes
-later is not taken for a duplicate.
+that list speaks of: it takes the hash of its file instead.  Of one capture the sound copy
+is enough: it takes the place of damaged ones, whichever comes first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from workbench.store.event_rows import (
 from workbench.store.fact_rows import insert_rows
 from workbench.store.identity import ThreadIds, short_digest, short_hash
 from workbench.store.overlap import remove_twice_recorded
-from workbench.store.problems import LoadProblem
+from workbench.store.problems import NOTES, LoadProblem
 from workbench.store.raw_schema import EVENT_TABLES, table_columns
 
 if TYPE_CHECKING:
@@ -46,15 +46,16 @@ _READ_AHEAD = 2
 
 
 class AlreadyLoadedError(Exception):
-    """The case holds this content; its path there is the message."""
+    """The case holds this content already; the message says as what."""
 
 
-def find_known(connection: DuckDBPyConnection, content: str) -> str | None:
-    """Return the path of the loaded bundle of that content, None if there is none."""
+def refuse_known(connection: DuckDBPyConnection, content: str) -> None:
+    """Raise if a bundle of that content is in the case."""
     rows = connection.execute(
         "select path from raw.bundle where content_sha256 = ?", [content]
     ).fetchall()
-    return rows[0][0] if rows else None
+    if rows:
+        raise AlreadyLoadedError(f"a copy of {rows[0][0]}, skipped")
 
 
 class BundleLoad:
@@ -69,6 +70,7 @@ class BundleLoad:
         self.bundle_id = short_digest(bytes.fromhex(content))
         self.host_id = short_hash(reader.manifest.host.boot_id)
         self.problems: list[LoadProblem] = []
+        self.superseded: set[int] = set()
         self.row_count = 0
 
     def collision(self) -> LoadProblem | None:
@@ -98,6 +100,8 @@ class BundleLoad:
         self._insert_streams(targets, damaged)
         if any(problem.is_damage for problem in self.problems):
             self._take_file_identity()
+        else:
+            self._supersede()
         self.problems += remove_twice_recorded(
             self.connection, self.bundle_id, self.host_id
         )
@@ -303,12 +307,14 @@ class BundleLoad:
         Raises
         ------
         AlreadyLoadedError
-            If this very file has been loaded before.
+            If this very file, or a sound one of the same capture, is in the case.
         """
         content = self.reader.file_sha256()
-        known = find_known(self.connection, content)
-        if known is not None and content != self.content:
-            raise AlreadyLoadedError(known)
+        if content != self.content:
+            refuse_known(self.connection, content)
+        for _, path, is_damaged in self._copies():
+            if not is_damaged:
+                raise AlreadyLoadedError(f"a copy of {path}, skipped")
         bundle_id = short_digest(bytes.fromhex(content))
         for table in table_columns():
             self.connection.execute(
@@ -324,3 +330,48 @@ class BundleLoad:
             for problem in self.problems
         ]
         self.bundle_id = bundle_id
+
+    def _copies(self) -> list[tuple[int, str, bool]]:
+        """Return key, path and state of other bundles of the same capture."""
+        return self.connection.execute(
+            """
+            select
+                bundle_id,
+                path,
+                bundle_id in (
+                    select bundle_id
+                    from raw.load_problem
+                    where bundle_id is not null and not list_contains($4, kind)
+                ) as is_damaged,
+            from raw.bundle
+            where host_id = $1 and capture_id = $2 and bundle_id <> $3
+            order by path
+            """,
+            [
+                self.host_id,
+                self.reader.manifest.capture_id,
+                self.bundle_id,
+                sorted(NOTES),
+            ],
+        ).fetchall()
+
+    def _supersede(self) -> None:
+        """Take the place of damaged bundles of the same capture."""
+        for bundle_id, path, is_damaged in self._copies():
+            if not is_damaged:
+                continue
+            for table in table_columns():
+                self.connection.execute(
+                    f"delete from raw.{table} where bundle_id = ?",  # noqa: S608 - our own tables
+                    [bundle_id],
+                )
+            self.connection.execute(
+                "delete from raw.load_problem"
+                " where kind = 'overlapping_capture' and contains(message, ?)",
+                [path],
+            )
+            message = f"a copy of {self.reader.path}, skipped"
+            self.problems.append(
+                LoadProblem(kind="duplicate_bundle", message=message, path=path)
+            )
+            self.superseded.add(bundle_id)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from workbench.bundle.reader import BundleReader
 from workbench.bundle.verify import refusals
 from workbench.errors import BundleError, CaseError
-from workbench.store.bundle_load import AlreadyLoadedError, BundleLoad, find_known
+from workbench.store.bundle_load import AlreadyLoadedError, BundleLoad, refuse_known
 from workbench.store.problems import (
     LoadProblem,
     insert_problems,
@@ -71,20 +71,22 @@ def load_bundles(
     """
     if case.is_read_only:
         raise CaseError(f"{case.path} is open for reading only")
-    problems: list[LoadProblem] = []
-    readers: list[BundleReader] = []
-    try:
-        for path in find_bundles(paths):
-            reader, refused = _open(path)
-            problems += refused
-            readers += [] if reader is None else [reader]
-        readers.sort(key=_load_order)
-        loads = [_load_one(case.connection, reader, progress) for reader in readers]
-    finally:
-        for reader in readers:
-            reader.close()
-    problems += [problem for load in loads for problem in load.problems]
+    ordered, problems = _in_order(find_bundles(paths))
+    loads: list[_Load] = []
+    for path in ordered:
+        reader, refused = _open(path)
+        problems += refused
+        if reader is not None:
+            with reader:
+                loads.append(_load_one(case.connection, reader, progress))
     insert_problems(case.connection, problems)
+    superseded = frozenset().union(*(load.superseded for load in loads))
+    problems += [
+        problem
+        for load in loads
+        for problem in load.problems
+        if problem.bundle_id not in superseded
+    ]
     problems += refresh_case_problems(case.connection)
     if build:
         build_library(case, _view_progress(progress))
@@ -111,9 +113,21 @@ def find_bundles(paths: Iterable[Path | str]) -> list[Path]:
     return found
 
 
-def _load_order(reader: BundleReader) -> tuple[int, str, str]:
-    capture = reader.manifest.capture
-    return capture.start_ns, reader.manifest.capture_id, str(reader.path)
+def _in_order(paths: Iterable[Path]) -> tuple[list[Path], list[LoadProblem]]:
+    """Return bundles by the start of their capture, and why some are none.
+
+    They are opened for it one by one: a thousand open files are too many.
+    """
+    keys: list[tuple[int, str, Path]] = []
+    problems: list[LoadProblem] = []
+    for path in paths:
+        reader, refused = _open(path)
+        problems += refused
+        if reader is not None:
+            with reader:
+                manifest = reader.manifest
+                keys.append((manifest.capture.start_ns, manifest.capture_id, path))
+    return [path for _, _, path in sorted(keys)], problems
 
 
 def _open(path: Path) -> tuple[BundleReader | None, list[LoadProblem]]:
@@ -133,6 +147,8 @@ class _Load:
     """What one bundle brought."""
 
     problems: list[LoadProblem]
+    superseded: frozenset[int] = frozenset()
+    """Damaged bundles of the same capture that this one replaces."""
     row_count: int = 0
     is_new: bool = False
     is_known: bool = False
@@ -147,7 +163,11 @@ def _load_one(
         insert_problems(connection, load.problems)
     except AlreadyLoadedError as known:
         connection.execute("rollback")
-        return _Load(problems=[_duplicate(reader, str(known))], is_known=True)
+        duplicate = LoadProblem(
+            kind="duplicate_bundle", message=str(known), path=str(reader.path)
+        )
+        insert_problems(connection, [duplicate])
+        return _Load(problems=[duplicate], is_known=True)
     except BaseException:
         connection.execute("rollback")
         raise
@@ -159,22 +179,16 @@ def _load_new(
     connection: DuckDBPyConnection, reader: BundleReader, progress: Progress | None
 ) -> _Load:
     content = reader.sums_sha256 or reader.file_sha256()
-    known = find_known(connection, content)
-    if known is not None:
-        raise AlreadyLoadedError(known)
+    refuse_known(connection, content)
     load = BundleLoad(connection, reader, content)
     collision = load.collision()
     if collision is not None:
         return _Load(problems=[collision])
     load.run(progress)
     return _Load(
-        problems=load.problems, row_count=load.row_count, is_new=True, is_known=True
-    )
-
-
-def _duplicate(reader: BundleReader, known: str) -> LoadProblem:
-    return LoadProblem(
-        kind="duplicate_bundle",
-        message=f"the same content as {known}, skipped",
-        path=str(reader.path),
+        problems=load.problems,
+        superseded=frozenset(load.superseded),
+        row_count=load.row_count,
+        is_new=True,
+        is_known=True,
     )

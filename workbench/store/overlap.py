@@ -23,7 +23,11 @@ _KEYS = {
 }
 
 _OTHERS = """
-select other.bundle_id, other.path, mine.path
+select
+    other.bundle_id,
+    mine.capture_id = other.capture_id as is_copy,
+    other.path,
+    mine.path
 from raw.bundle as mine
 inner join raw.bundle as other
     on mine.host_id = other.host_id and mine.bundle_id <> other.bundle_id
@@ -39,10 +43,12 @@ def remove_twice_recorded(
     """Remove the second copy of each event that another capture of the boot holds too."""
     problems: list[LoadProblem] = []
     others = connection.execute(_OTHERS, [bundle_id]).fetchall()
-    for other_id, *paths in others:
+    for other_id, is_copy, *paths in others:
         count = sum(
             _remove(connection, stream, bundle_id, other_id) for stream in _KEYS
         )
+        if is_copy:
+            continue  # damaged copies of one capture; their damage is said already
         first, second = sorted(paths)
         problems.append(
             LoadProblem(
