@@ -33,7 +33,7 @@ _RECORD_EXAMPLES = """\
 examples:
   coldtrace-capture record --duration 30s
       every process that uses a known library, for half a minute
-  coldtrace-capture record --cgroup /sys/fs/cgroup/job_4711 -o /var/tmp --until-exit
+  coldtrace-capture record --cgroup /sys/fs/cgroup/job_4711 --until-exit
       all of one job, until it is over
   coldtrace-capture record --pid 4711 --streams collective,off_cpu --no-seal
       two streams of one process; seal the spool later, without privilege
