@@ -188,8 +188,11 @@ class FactBook:
     def communicator(self, row: Mapping[str, Any]) -> None:
         """Note a communicator as the kernel told it."""
         before = self._rows.get(("communicator", row["communicator_ref"]), {})
-        destroyed_ns = before.get("destroyed_ns")
-        self.put("communicator", {"destroyed_ns": destroyed_ns, **_columns(row)})
+        kept = {
+            "first_ns": before.get("first_ns", row["first_ns"]),
+            "destroyed_ns": before.get("destroyed_ns"),
+        }
+        self.put("communicator", {**_columns(row), **kept})
 
     def destroyed(self, communicator_ref: int, destroyed_ns: int) -> None:
         """Note the end of a communicator."""
@@ -198,7 +201,21 @@ class FactBook:
             row = {**_columns(before), "destroyed_ns": destroyed_ns}
             self.put("communicator", row)
 
-    def ranks_from_communicators(self) -> None:
+    def relate_ranks(self) -> None:
+        """Complete ranks by communicators, and the MPI world by ranks."""
+        self._complete_worlds()
+        self._ranks_from_communicators()
+
+    def _complete_worlds(self) -> None:
+        """Give MPI worlds size and rank: no call tells them, the launcher does."""
+        said = {r["pid"]: r for r in self.rows("rank") if r["source"] in _SAID_BY_MPI}
+        for row in self.rows("communicator"):
+            rank = said.get(row["pid"])
+            if row["how"] == "world" and row.get("rank") is None and rank is not None:
+                place = {"rank": rank["rank"], "size": rank["world_size"]}
+                self.put("communicator", {**_columns(row), **place})
+
+    def _ranks_from_communicators(self) -> None:
         """Give processes whose environment says nothing their rank in their widest one.
 
         Spawned workers hide the environment that their launcher had.
@@ -228,7 +245,8 @@ class FactBook:
                 )
 
 
-_SAID = ("torchrun", "openmpi", "slurm", "pmi")
+_SAID_BY_MPI = ("openmpi", "slurm", "pmi")
+_SAID = ("torchrun", *_SAID_BY_MPI)
 
 
 class ProbeFacts:

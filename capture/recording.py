@@ -88,7 +88,7 @@ class Recording:
         self._facts_ring = rings.pop("facts")
         self._drainer = Drainer(rings, self._append_events)
         self._tasks = (
-            Task(0.2, self._discover),
+            Task(0.5, self._discover),
             Task(1.0, self._read_clock),
             Task(1.0, self._refresh_facts),
             Task(1.0, self._check_disk),
@@ -142,7 +142,7 @@ class Recording:
             self._write_open(everything=True)
             for target in list(self._finder.targets.values()):
                 self._book.process(target, is_new=False)
-            self._book.ranks_from_communicators()
+            self._book.relate_ranks()
             self._hash(wait=True)
             rows = self._write_counters()
             self._read_clock()
@@ -193,6 +193,7 @@ class Recording:
             self._book.thread(pid, fact["tid"])
         elif kind == "exit":
             self._book.ended(pid, fact["time_ns"])
+            self._tasks[0].due = 0.0  # it may have been the last target
 
     def _look_soon(self, pid: int) -> None:
         """Look at a process again and again while its program is being loaded.
@@ -284,7 +285,7 @@ class Recording:
             is_young = now - self._seen_ns.get(pid, now) < _YOUNG_NS
             if is_young or self._refreshed % 5 == 0:
                 self._update(pid)
-        self._book.ranks_from_communicators()
+        self._book.relate_ranks()
         for library in self._libraries.libraries:
             if library.sha256 is not None:
                 self._book.library(library)

@@ -31,7 +31,7 @@ _CGROUP_ROOTS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 _MAX_CGROUPS = 10_000
 
 # (age up to, looked at every) in seconds.
-_SCAN_EVERY = ((2.0, 0.0), (60.0, 0.5), (600.0, 2.0), (float("inf"), 30.0))
+_SCAN_EVERY = ((2.0, 0.0), (60.0, 1.0), (600.0, 5.0), (float("inf"), 30.0))
 
 _MAPS_EVERY_S = 1.0
 """Targets may load a library at any time, but big processes have thousands of lines."""

@@ -105,17 +105,14 @@ def test_communicator_keeps_its_end_whatever_is_said_later() -> None:
     book = FactBook(spool.append, LibraryTable())
     row = {"fact": "communicator", "communicator_ref": 5, "pid": 7, "how": "seen"}
 
-    book.communicator(row)
+    book.communicator({**row, "first_ns": 3})
     book.destroyed(5, 99)
-    book.communicator({**row, "how": "world"})
+    book.communicator({**row, "how": "world", "first_ns": 77})
     book.destroyed(6, 99)
     book.flush()
 
-    assert [(r["how"], r["destroyed_ns"]) for r in spool.of("communicator")] == [
-        ("seen", None),
-        ("seen", 99),
-        ("world", 99),
-    ]
+    rows = [(r["how"], r["first_ns"], r["destroyed_ns"]) for r in spool.rows]
+    assert rows == [("seen", 3, None), ("seen", 3, 99), ("world", 3, 99)]
 
 
 def test_rank_comes_from_the_widest_communicator_where_nothing_else_says_it() -> None:
@@ -128,12 +125,28 @@ def test_rank_comes_from_the_widest_communicator_where_nothing_else_says_it() ->
     book.put("rank", {"pid": 11, "start_ticks": 1, "rank": 6, **said})
     for ref, pid, size, rank in ((1, 7, 2, 1), (2, 7, 8, 5), (3, 11, 8, 4)):
         row = {"communicator_ref": ref, "pid": pid, "size": size, "rank": rank}
-        book.communicator(row)
-    book.ranks_from_communicators()
+        book.communicator({**row, "how": "init", "first_ns": ref})
+    book.relate_ranks()
     book.flush()
 
     ranks = [(row["pid"], row["rank"], row["source"]) for row in spool.of("rank")]
     assert ranks == [(11, 6, "torchrun"), (7, 5, "communicator")]
+
+
+def test_world_of_mpi_has_the_size_and_rank_that_the_launcher_gave() -> None:
+    spool = Spool()
+    book = FactBook(spool.append, LibraryTable())
+    ids = {"start_ticks": 1, "local_rank": 1, "job_id": "pmix:1"}
+    book.put("rank", {"pid": 7, **ids, "rank": 3, "world_size": 4, "source": "openmpi"})
+    for ref, how in ((1, "world"), (2, "seen")):
+        row = {"communicator_ref": ref, "pid": 7, "size": None, "rank": None}
+        book.communicator({**row, "how": how, "first_ns": ref})
+    book.relate_ranks()
+    book.relate_ranks()
+    book.flush()
+
+    rows = [(r["how"], r["rank"], r["size"]) for r in spool.of("communicator")]
+    assert rows == [("world", None, None), ("seen", None, None), ("world", 3, 4)]
 
 
 def test_probes_carry_their_outcome_and_their_counts() -> None:

@@ -321,10 +321,17 @@ def test_kernel_facts_become_targets_threads_and_communicators(
 
     with running(program) as child:
         grandchild = int(child.tell("f"))
-        made = {"communicator_ref": 4, "parent_ref": 3, "child_index": 2}
+        made: dict[str, object] = {"how": "split", "first_ns": 5}
+        made.update(communicator_ref=4, parent_ref=3, child_index=2)
         tell(
             {"fact": "fork", "pid": grandchild, "tid": grandchild},
-            {"fact": "communicator", "pid": child.pid, "how": "split", **made},
+            {
+                "fact": "communicator",
+                "pid": child.pid,
+                "how": "split",
+                "first_ns": 5,
+                **made,
+            },
             {
                 "fact": "destroyed",
                 "pid": child.pid,
