@@ -66,9 +66,9 @@ def main(name: str, folder: str, what: str, probe_set: str, streams: str) -> Non
 def session(loader: Loader, folder: Path, what: str, probe_set: str) -> dict[str, Any]:
     """Return records, facts, counters and open calls of one run of the driver."""
     table = LibraryTable([folder / library for library in LIBRARIES])
-    sites = plan(table.libraries, probe_set)
-    attached = [*loader.attach(sites), *loader.attach_tracepoints()]
     rings = loader.rings()
+    sites = [s for s in plan(table.libraries, probe_set) if s.probe.stream in rings]
+    attached = [*loader.attach(sites), *loader.attach_tracepoints()]
     facts_ring = rings.pop("facts")
     records: dict[str, list[dict[str, Any]]] = {stream: [] for stream in rings}
 
@@ -83,6 +83,8 @@ def session(loader: Loader, folder: Path, what: str, probe_set: str) -> dict[str
         stdout=subprocess.PIPE,
         text=True,
     )
+    if not sites:  # no library call will make it a target
+        loader.add_target(driver.pid)
     assert driver.stdin is not None
     assert driver.stdout is not None
     driver.stdin.write("go\n")
