@@ -87,7 +87,9 @@ def _capture(recorded: Mapping[str, Any], survey: Survey, facts: Facts) -> Row:
     damage = survey.damage
     end = survey.end or {}
     is_clean = survey.end is not None
-    was_damaged = bool(damage.torn_bytes or damage.damaged_frame_count)
+    was_damaged = bool(
+        damage.torn_bytes or damage.damaged_frame_count or survey.bad_line_count
+    )
     stop_ns = end.get("stop_ns", max(survey.last_seen_ns, recorded["start_ns"]))
     return {
         **recorded,
@@ -97,6 +99,7 @@ def _capture(recorded: Mapping[str, Any], survey: Survey, facts: Facts) -> Row:
         "torn_bytes": damage.torn_bytes,
         "damaged_bytes": damage.damaged_bytes,
         "damaged_frame_count": damage.damaged_frame_count,
+        "unreadable_line_count": survey.bad_line_count,
         "return_probe_symbols": sorted(
             {
                 row["symbol"]

@@ -7,6 +7,7 @@ escapes, so that none of them acts on the terminal.
 from __future__ import annotations
 
 import json
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def plain(text: object) -> str:
 def as_text(found: Verified) -> str:
     """Return the inventory of a bundle for a reader."""
     lines = [plain(found.path.name), *_general(found), "", *_streams(found)]
-    notes = list(_notes(found))
+    notes = [line for note in _notes(found) for line in _wrapped(note)]
     return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
 
 
@@ -67,6 +68,12 @@ def _manifest(found: Verified) -> dict[str, Any]:
     if found.manifest is None:
         raise ValueError("a refused bundle has no inventory")
     return found.manifest
+
+
+def _wrapped(note: str) -> list[str]:
+    """Return the lines of a note."""
+    indent = "        "
+    return textwrap.wrap(note, 80, initial_indent="  note: ", subsequent_indent=indent)
 
 
 def _line(label: str, text: str) -> str:
@@ -129,19 +136,19 @@ def _notes(found: Verified) -> Iterator[str]:
     capture = manifest["capture"]
     if capture["is_recovered"]:
         yield (
-            f"  note: recovered: {capture['torn_bytes']} bytes torn, "
+            f"recovered: {capture['torn_bytes']} bytes torn, "
             f"{capture.get('damaged_frame_count', 0)} frames damaged"
         )
     if manifest["planted"] is not None:
-        yield f"  note: not a plain recording: {plain(json.dumps(manifest['planted']))}"
+        yield f"not a plain recording: {plain(json.dumps(manifest['planted']))}"
     for name, entry in manifest["streams"].items():
         for column in entry["missing_columns"]:
             yield (
-                f"  note: {plain(name)} has no {plain(column['name'])}: "
+                f"{plain(name)} has no {plain(column['name'])}: "
                 f"{plain(column['reason'])}"
             )
     symbols = capture["return_probe_symbols"]
     if symbols:
-        yield f"  note: return probes on {plain(', '.join(symbols))}"
+        yield f"return probes on {plain(', '.join(symbols))}"
     for problem in found.problems:
-        yield f"  note: {plain(problem.message)}"
+        yield f"{plain(problem.message)}"

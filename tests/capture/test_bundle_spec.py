@@ -66,7 +66,7 @@ def test_fields_of_the_manifest_in_the_spec_are_those_of_the_code() -> None:
         for row in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE)
         for name in re.findall(r"`([\w.]+)`", row)
     }
-    optional = {"damaged_bytes", "damaged_frame_count"}
+    optional = {"damaged_bytes", "damaged_frame_count", "unreadable_line_count"}
     created_by = {"created_by.name", "created_by.version"}
 
     known = {*_TOP, *_HOST, *_CAPTURE, *_STREAM} - {"created_by"}

@@ -25,6 +25,7 @@ from capture.errors import CaptureError
 from capture.layout import LAYOUTS, Field
 from capture.seal import seal
 from capture.spool import FRAMES_NAME
+from capture.verify import verify_bundle
 from tests.capture.spools import (
     CLOCK,
     collective,
@@ -560,3 +561,20 @@ def test_content_does_not_depend_on_the_zlib_at_hand(
     assert _sums(second) == sums
     assert second.stat().st_size != size
     assert len(hashlib.sha256(sums).hexdigest()) == 64
+
+
+def test_an_incomplete_fact_costs_no_bundle(tmp_path: Path) -> None:
+    process = {"fact": "process", "pid": 7, "start_ticks": 4, "first_ns": 2}
+    frames = (("facts", lines(process) + b"no JSON\n"), ("events/off_cpu", off_cpu(1)))
+    folder = spool(tmp_path / "s", *frames)
+
+    bundle = seal(folder, tmp_path)
+
+    (row,) = _facts(bundle, "process")
+    messages = [problem.message for problem in verify_bundle(bundle).problems]
+    assert row["process_name"] is None
+    assert _manifest(bundle)["capture"]["unreadable_line_count"] == 1
+    assert messages == [
+        f"facts/process.jsonl line 1: '{name}' is null, not string"
+        for name in ("process_name", "target_reason")
+    ]
