@@ -1,4 +1,4 @@
-"""The recorder: Python standard library only, 3.9 syntax, plus libbpf or bcc if the host has one."""
+"""The recorder: standard library only, plus libbpf or bcc where the host has one."""
 
 from __future__ import annotations
 

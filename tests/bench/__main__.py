@@ -1,7 +1,8 @@
 """Benchmarks, printed beside the numbers to reach (design overview, section 6).
 
-``make bench`` makes a job of 8 hosts and 20 M events; ``python -m tests.bench --steps 40``
-is a quick look.
+``make bench`` makes a job of 8 hosts and 20 M events; a quick look is
+``python -m tests.bench --steps 40``.
+
 """
 
 from __future__ import annotations
