@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 RING_HEADER_SIZE = 8
-"""Bytes the kernel's ring buffer puts before each record (length and flags, page offset)."""
+"""Bytes that a ring buffer puts before each record: length, flags, page offset."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ OFF_CPU = RecordLayout(
 LAYOUTS = {layout.stream: layout for layout in (COLLECTIVE, GPU_CALL, OFF_CPU)}
 
 OFF_STATES = ("running", "sleep", "disk", "stopped", "dead")
-"""Codes of ``off_state``, in order; decoded in the kernel (BUNDLE.md, stream off_cpu)."""
+"""Codes of ``off_state``, in order; the kernel programs decode them (BUNDLE.md)."""
 
 OPERATIONS = {
     "collective": {
