@@ -6,8 +6,9 @@
 --
 -- grain:   job_id, rank
 -- reads:   stg_rank, stg_collective, stg_communicator
--- caveat:  of several processes that claim one rank of a job the one that started last
---          is taken; the others are rows of raw.load_problem
+-- caveat:  of several processes that claim one rank of a job, one with collective
+--          calls is taken before others (a worker that it forks has its environment),
+--          then the one that started last
 --
 -- columns:
 --   rank        INTEGER  global rank
@@ -32,12 +33,26 @@ with claim as (
         ) = 1
 ),
 
+caller as (
+    select distinct
+        host_id,
+        pid
+    from stg_collective
+),
+
 holder as (
-    select * from claim
+    select claim.*
+    from claim
+    left join caller
+        on claim.host_id = caller.host_id and claim.pid = caller.pid
     qualify
         row_number() over (
-            partition by job_name, rank
-            order by start_ticks desc, host_id asc, pid asc
+            partition by claim.job_name, claim.rank
+            order by
+                caller.pid is not null desc,
+                claim.start_ticks desc,
+                claim.host_id asc,
+                claim.pid asc
         ) = 1
 ),
 

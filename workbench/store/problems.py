@@ -168,6 +168,8 @@ from apart
 having count(*) > 0
 """
 
+# A worker that a rank forks has the rank's environment, and no claim of its own as long
+# as it makes no collective call.
 # Two processes may hold a rank one after the other (a restart).  Times of two hosts are
 # compared by wall clock, which is enough to tell a restart from a conflict.
 _CLAIM = """
@@ -175,6 +177,19 @@ with wall as (
     select bundle_id, min_by(realtime_ns - monotonic_ns, monotonic_ns) as lead_ns
     from raw.clock_reading
     group by bundle_id
+),
+inherited as (
+    select child.bundle_id, child.pid, child.start_ticks
+    from raw.fact_rank as child
+    inner join raw.fact_process as process
+        on child.bundle_id = process.bundle_id and child.pid = process.pid
+        and child.start_ticks = process.start_ticks
+    inner join raw.fact_rank as parent
+        on child.bundle_id = parent.bundle_id and process.parent_pid = parent.pid
+        and child.rank = parent.rank
+        and child.job_id is not distinct from parent.job_id
+    anti join raw.collective as call
+        on child.bundle_id = call.bundle_id and child.pid = call.pid
 ),
 claim as (
     select
@@ -192,6 +207,9 @@ claim as (
         on rank.bundle_id = process.bundle_id and rank.pid = process.pid
         and rank.start_ticks = process.start_ticks
     left join wall on rank.bundle_id = wall.bundle_id
+    anti join inherited
+        on rank.bundle_id = inherited.bundle_id and rank.pid = inherited.pid
+        and rank.start_ticks = inherited.start_ticks
     group by all
 )
 """
