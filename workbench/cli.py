@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, cast
 import workbench
 from workbench.commands.exit_code import ExitCode, exit_code_of
 from workbench.commands.output import PAGE_WIDTH, narrate
-from workbench.errors import WorkbenchError
+from workbench.errors import BundleError, WorkbenchError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -188,6 +188,8 @@ def _words(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         return f"{place}{error.strerror.lower()}"
+    if isinstance(error, BundleError) and error.path is not None:
+        return f"{error.path}: {error}"
     return str(error)
 
 

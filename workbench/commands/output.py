@@ -153,7 +153,7 @@ def _csv(frame: pl.DataFrame, origin_ns: int | None) -> Iterable[str]:
 
 def _csv_cell(value: object) -> str:
     """Return a cell: nothing for a missing value, quotes around an empty text."""
-    if value is None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""
     if isinstance(value, (list, tuple, dict)):
         text = strict_json(value)
@@ -170,8 +170,10 @@ def _number_or_word(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else ""
-    if isinstance(value, (int, Decimal)):
+        return repr(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, int):
         return str(value)
     return plain(_worded(value))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from workbench.commands.output import FORMATS, emit
 from workbench.errors import ViewError
 from workbench.store import sql_tree
 from workbench.store.case import open_case
+from workbench.store.catalogue import quote
 from workbench.store.materialize import keep
 from workbench.store.views import Library, open_library
 
@@ -30,6 +32,19 @@ EXAMPLES = (
     "coldtrace query late.duckdb -f skew.sql --format csv > skew.csv",
     'echo "from host" | coldtrace query late.duckdb - --format json',
 )
+
+
+TEXT_TYPES = (
+    "BIGNUM",
+    "BIT",
+    "INTERVAL",
+    "TIME WITH TIME ZONE",
+    "TIMESTAMP_NS",
+    "UHUGEINT",
+    "UNION",
+    "VARIANT",
+)
+"""Types of DuckDB that a frame cannot hold as they are."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -74,11 +89,36 @@ def ask(case: Case, library: Library, sql: str) -> pl.DataFrame:
         pass  # describe, show and the like are no selects, and DuckDB knows them
     try:
         relation = case.connection.sql(sql)
-        return pl.DataFrame() if relation is None else pl.DataFrame(relation)
+        return pl.DataFrame() if relation is None else frame_of(relation)
     except duckdb.Error as error:
         first, *rest = str(error).splitlines()
         hint = next((line for line in rest if line.startswith("Did you mean")), None)
         raise UsageError(first, hint=hint) from error
+
+
+def frame_of(relation: duckdb.DuckDBPyRelation) -> pl.DataFrame:
+    """Return the rows of any relation, whatever its types and names.
+
+    A frame has no form for some of DuckDB's types, or a wrong one (a large UHUGEINT
+    arrives as -1, a time without its zone), so these come as text.  Columns of the same
+    name get a number.
+    """
+    columns: list[str] = []
+    names: list[str] = []
+    for at, (name, kind) in enumerate(
+        zip(relation.columns, relation.types, strict=True), start=1
+    ):
+        free = _free_name(name, names)
+        names.append(free)
+        cast = "::varchar" if any(word in str(kind) for word in TEXT_TYPES) else ""
+        columns.append(f"#{at}{cast} as {quote(free)}")
+    return pl.DataFrame(relation.project(", ".join(columns)))
+
+
+def _free_name(name: str, taken: list[str]) -> str:
+    """Return a name as it is, or with the first number that makes it another."""
+    numbered = (f"{name}_{number}" for number in itertools.count(1))
+    return next(each for each in itertools.chain([name], numbered) if each not in taken)
 
 
 def _sql(args: argparse.Namespace) -> str:
