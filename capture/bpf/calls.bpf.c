@@ -315,6 +315,7 @@ INLINE void enter_collective(struct registers *from, struct probe_row *row, stru
 INLINE struct thread_state *thread_of(u32 tid, u64 stack)
 {
 	struct thread_state blank = {}, *thread = LOOKUP(threads, &tid);
+	struct call_key left = {};
 
 	if (!thread) {
 		UPDATE(threads, &tid, &blank, NEW);
@@ -323,6 +324,10 @@ INLINE struct thread_state *thread_of(u32 tid, u64 stack)
 	/* A jump out of a call (longjmp) leaves it open; a later call that starts above
 	 * its frame proves that it is over. */
 	if (thread->depth && stack > thread->outer_stack) {
+		left.stack = thread->outer_stack;
+		left.tid = tid;
+		left.probe_id = thread->outer_probe;
+		DELETE(calls, &left);
 		thread->depth = 0;
 		thread->in_runtime = 0;
 	}
@@ -378,8 +383,13 @@ ENTRY_PROGRAM(on_enter)
 		enter_gpu(&from, row, &call, pid);
 	}
 	if (!(row->flags & ROW_HAS_RETURN)) {
-		if (row->meaning != IS_LOOK && row->meaning != IS_GROUP_START)
-			emit(&call, probe_id, now);
+		/* Without its return, a query does not say whether it succeeded. */
+		if (row->meaning == IS_LOOK || row->meaning == IS_GROUP_START ||
+		    call.is_silent || row->flags & ROW_DROP_FAILED)
+			return 0;
+		if (call.made.address && row->meaning != IS_INIT_ALL)
+			keep_pending(pid, &call.made, now, probe_id);
+		emit(&call, probe_id, now);
 		return 0;
 	}
 	key.stack = stack;
@@ -389,8 +399,10 @@ ENTRY_PROGRAM(on_enter)
 		count_lost(probe_id, now, 1);
 		return 0;
 	}
-	if (!thread->depth)
+	if (!thread->depth) {
 		thread->outer_stack = stack;
+		thread->outer_probe = probe_id;
+	}
 	if (thread->depth < 127)
 		thread->depth++;
 	if (row->stream == 2 && row->layer == 1)

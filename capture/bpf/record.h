@@ -288,10 +288,12 @@ struct call {
 
 struct thread_state {
 	u64 outer_stack; /* of the outermost call that is open */
+	u32 outer_probe;
 	u32 group_seq;
 	u16 group_depth;
 	u8 depth;
 	u8 in_runtime; /* inside a recorded runtime call */
+	u32 unused;
 };
 
 #define PENDING 8

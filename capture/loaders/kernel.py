@@ -46,7 +46,7 @@ MAPS = {
     "targets": (MAP_HASH, 4, 4, 16_384),
     "probe_rows": (MAP_ARRAY, 4, 64, 1_024),
     "probe_counts": (MAP_ARRAY, 4, COUNT.size, 1_024),
-    "threads": (MAP_HASH, 4, 16, 65_536),
+    "threads": (MAP_HASH, 4, 24, 65_536),
     "processes": (MAP_HASH, 4, 464, 4_096),
     "blank_process": (MAP_ARRAY, 4, 464, 1),
     "calls": (MAP_HASH, CALL_KEY.size, CALL_SIZE, 16_384),
@@ -218,8 +218,10 @@ class KernelSide:
 
     def _open_calls(self, until: int) -> Iterator[tuple[str, bytes]]:
         """Yield the open calls; those of threads that ended are forgotten here."""
+        # In this order: a thread that starts meanwhile must not look dead.
+        calls = self._maps["calls"].entries()
         alive = {key for key, _ in self._maps["threads"].entries()}
-        for key, value in self._maps["calls"].entries():
+        for key, value in calls:
             _, tid, _ = CALL_KEY.unpack(key)
             if PID.pack(tid) not in alive:
                 self._maps["calls"].delete(key)

@@ -12,7 +12,11 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-PYTHON = {"core": sys.executable, "bcc": "/usr/bin/python3"}
+PYTHON = {
+    "core": sys.executable,
+    "core_perf": sys.executable,
+    "bcc": "/usr/bin/python3",
+}
 """bcc is importable by the system's Python only."""
 
 _LIBRARIES = (

@@ -23,6 +23,7 @@ from capture.loaders import (
     FACT,
     Loader,
     LoaderSettings,
+    bpf_syscall,
     decode_fact,
 )
 from capture.probes import plan
@@ -49,7 +50,9 @@ def decode(layout: RecordLayout, region: bytes | memoryview) -> list[dict[str, A
 
 def main(name: str, folder: str, what: str, probe_set: str, streams: str) -> None:
     """Record the driver with a loader, and print the result."""
-    loader = _make(name)
+    if name == "core_perf":  # as on kernels before 6.6
+        bpf_syscall.has_uprobe_multi = lambda: False
+    loader = _make("core" if name == "core_perf" else name)
     loader.load(
         LoaderSettings(
             streams=tuple(streams.split(",")),

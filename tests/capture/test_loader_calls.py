@@ -208,6 +208,32 @@ def test_a_child_of_a_target_is_a_target(folder: Path) -> None:
     assert [fact["pid"] for fact in forked.facts_of("exit")] == [fork["pid"]]
 
 
+def test_a_call_that_hangs_is_seen_while_it_does(folder: Path) -> None:
+    hung = fake_driver.run("core", folder, "hang")
+
+    (call,) = hung.in_flight["gpu_call"]
+    assert (call["pid"], call["operation"]) == (hung.pid, 131)
+    assert (call["is_open"], call["has_duration_ns"]) == (True, False)
+    assert hung.rows("gpu_call") == []
+
+
+def test_a_call_left_by_a_jump_is_over_with_the_next_call(folder: Path) -> None:
+    left = fake_driver.run("core", folder, "jump")
+
+    assert left.count("gpu_call", "symbol", "depth") == {
+        ("cudaStreamSynchronize", 0): 1
+    }
+    assert "gpu_call" not in left.in_flight
+
+
+@pytest.mark.slow
+def test_perf_events_record_the_same_calls(folder: Path, core: Session) -> None:
+    perf = fake_driver.run("core_perf", folder, "calls")
+
+    assert "perf" in perf.detail
+    assert columns_of(perf) == columns_of(core)
+
+
 @pytest.mark.slow
 def test_bcc_records_the_same_calls(folder: Path, core: Session) -> None:
     bcc = fake_driver.run("bcc", folder, "calls")
