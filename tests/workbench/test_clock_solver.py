@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.workbench.simulated_clocks import outside, simulated_job
+from tests.workbench.simulated_clocks import SimulatedJob, outside, simulated_job
 from workbench.analysis import clock_solver
 from workbench.analysis.clock_solver import Group, solve
 
@@ -19,13 +19,12 @@ def one_group(solution: clock_solver.Solution) -> Group:
     return solution.groups[0]
 
 
-def solved(job, **kwargs) -> Group:  # noqa: ANN001, ANN003
-    constraints = job.constraints(**kwargs)
-    return one_group(solve(constraints, extents=MATCHED_ONLY[: len(job.arrival)]))
+def solved(job: SimulatedJob) -> Group:
+    return one_group(solve(job.constraints(), extents=MATCHED_ONLY[: len(job.arrival)]))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_two_hosts_with_offset_drift_and_wander_stay_inside_the_band(seed):
+def test_two_hosts_with_offset_drift_and_wander_stay_inside_the_band(seed: int) -> None:
     job = simulated_job(2, 300, wander_ppm=1.0, seed=seed)
 
     group = solved(job)
@@ -35,7 +34,9 @@ def test_two_hosts_with_offset_drift_and_wander_stay_inside_the_band(seed):
 
 @pytest.mark.parametrize("period", [30.0, 100.0, 600.0])
 @pytest.mark.parametrize("seed", range(2))
-def test_eight_hosts_that_all_wander_stay_inside_the_band(seed, period):
+def test_eight_hosts_that_all_wander_stay_inside_the_band(
+    seed: int, period: float
+) -> None:
     job = simulated_job(8, 300, wander_ppm=1.0, period=period, seed=seed)
 
     group = solved(job)
@@ -43,7 +44,7 @@ def test_eight_hosts_that_all_wander_stay_inside_the_band(seed, period):
     assert outside(group, job)[0] == 0
 
 
-def test_a_thousand_collectives_of_two_hosts_give_a_band_below_thirty_microseconds():
+def test_a_thousand_collectives_of_two_hosts_give_a_band_below_30_us() -> None:
     job = simulated_job(2, 1000, wander_ppm=1.0)
 
     group = solved(job)
@@ -54,7 +55,7 @@ def test_a_thousand_collectives_of_two_hosts_give_a_band_below_thirty_microsecon
     assert outside(group, job)[0] == 0
 
 
-def test_a_host_late_now_and_then_does_not_widen_the_band():
+def test_a_host_late_now_and_then_does_not_widen_the_band() -> None:
     late = simulated_job(
         8, 280, late=lambda k: {5: 0.29} if k % 14 == 13 else {}, wander_ppm=1.0
     )
@@ -65,7 +66,7 @@ def test_a_host_late_now_and_then_does_not_widen_the_band():
     assert outside(group, late)[0] == 0
 
 
-def test_a_host_that_is_always_last_leaves_a_band_of_half_its_lateness():
+def test_a_host_that_is_always_last_leaves_a_band_of_half_its_lateness() -> None:
     job = simulated_job(2, 300, late=lambda _: {1: 0.05})
 
     group = solved(job)
@@ -75,7 +76,7 @@ def test_a_host_that_is_always_last_leaves_a_band_of_half_its_lateness():
     assert outside(group, job)[0] == 0
 
 
-def test_hosts_that_never_met_are_joined_through_others():
+def test_hosts_that_never_met_are_joined_through_others() -> None:
     ring = [[0, 1], [1, 2], [2, 3]]
     job = simulated_job(4, 450, groups=ring)
 
@@ -85,7 +86,7 @@ def test_hosts_that_never_met_are_joined_through_others():
     assert outside(group, job)[0] == 0
 
 
-def test_hosts_without_a_common_rendezvous_are_groups_of_their_own():
+def test_hosts_without_a_common_rendezvous_are_groups_of_their_own() -> None:
     job = simulated_job(5, 200, groups=[[0, 1], [2, 3]])
 
     solution = solve(job.constraints(), extents=MATCHED_ONLY[:5])
@@ -95,7 +96,7 @@ def test_hosts_without_a_common_rendezvous_are_groups_of_their_own():
     assert solution.contradictions == ()
 
 
-def test_no_rendezvous_at_all_leaves_every_host_alone():
+def test_no_rendezvous_at_all_leaves_every_host_alone() -> None:
     job = simulated_job(3, 1, groups=[[0]])
 
     solution = solve(job.constraints(), extents=MATCHED_ONLY[:3])
@@ -104,7 +105,7 @@ def test_no_rendezvous_at_all_leaves_every_host_alone():
     assert solution.alone == (0, 1, 2)
 
 
-def test_a_single_rendezvous_bounds_two_clocks():
+def test_a_single_rendezvous_bounds_two_clocks() -> None:
     job = simulated_job(2, 1)
 
     group = solved(job)
@@ -113,7 +114,7 @@ def test_a_single_rendezvous_bounds_two_clocks():
     assert outside(group, job)[0] == 0
 
 
-def test_the_band_grows_towards_the_ends_of_the_captures():
+def test_the_band_grows_towards_the_ends_of_the_captures() -> None:
     job = simulated_job(2, 100)
     extents = [
         (
@@ -130,7 +131,7 @@ def test_the_band_grows_towards_the_ends_of_the_captures():
     assert half[-1] > half[1:-1].max()
 
 
-def test_one_host_with_wrong_numbers_is_separated_from_the_seven_others():
+def test_one_host_with_wrong_numbers_is_separated_from_the_seven_others() -> None:
     job = simulated_job(8, 200)
 
     solution = solve(job.constraints(shift={3: 5}), extents=MATCHED_ONLY[:8])
@@ -142,7 +143,7 @@ def test_one_host_with_wrong_numbers_is_separated_from_the_seven_others():
     assert solution.groups[0].clocks == (0, 1, 2, 4, 5, 6, 7)
 
 
-def test_of_two_hosts_that_contradict_each_other_neither_is_believed():
+def test_of_two_hosts_that_contradict_each_other_neither_is_believed() -> None:
     job = simulated_job(2, 200)
 
     solution = solve(job.constraints(shift={1: 3}), extents=MATCHED_ONLY[:2])
@@ -153,7 +154,7 @@ def test_of_two_hosts_that_contradict_each_other_neither_is_believed():
     assert solution.alone == (0, 1)
 
 
-def test_a_cycle_of_three_is_found_where_every_pair_alone_is_possible():
+def test_a_cycle_of_three_is_found_where_every_pair_alone_is_possible() -> None:
     upper = np.array([[0.0, -5.0, 9.0], [9.0, 0.0, -5.0], [-5.0, 9.0, 0.0]])
 
     cycle, excess = clock_solver.shortest_negative_cycle(upper)
@@ -162,7 +163,7 @@ def test_a_cycle_of_three_is_found_where_every_pair_alone_is_possible():
     assert excess == -15.0
 
 
-def test_more_wander_than_one_ppm_is_found_and_allowed_for():
+def test_more_wander_than_one_ppm_is_found_and_allowed_for() -> None:
     job = simulated_job(4, 500, wander_ppm=5.0, period=100.0)
 
     group = solved(job)
@@ -171,7 +172,7 @@ def test_more_wander_than_one_ppm_is_found_and_allowed_for():
     assert outside(group, job)[0] == 0
 
 
-def test_the_reference_has_most_rendezvous_and_ties_go_to_the_first():
+def test_the_reference_has_most_rendezvous_and_ties_go_to_the_first() -> None:
     uneven = simulated_job(3, 300, groups=[[0, 1], [1, 2]])
     even = simulated_job(3, 100)
 
@@ -179,7 +180,7 @@ def test_the_reference_has_most_rendezvous_and_ties_go_to_the_first():
     assert solved(even).clocks[solved(even).reference] == 0
 
 
-def test_the_error_of_a_difference_is_below_the_sum_of_two_errors():
+def test_the_error_of_a_difference_is_below_the_sum_of_two_errors() -> None:
     job = simulated_job(8, 300)
 
     group = solved(job)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import pytest
 
-from tests.workbench.simulated_clocks import simulated_job
+from tests.workbench.simulated_clocks import SimulatedJob, simulated_job
 from workbench.analysis import clock_tables
 from workbench.analysis.clock_solver import Group, solve
 from workbench.analysis.clock_tables import FAR_NS, HostClock
 from workbench.analysis.released_together import release_lines, release_rows
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def host_clock(host: int, **parts) -> HostClock:  # noqa: ANN003
+
+def host_clock(host: int, **parts: Any) -> HostClock:  # noqa: ANN401 -- fields of HostClock
     plain = {"segment": 0, "from_ns": None, "to_ns": None, "extent": None}
     return HostClock(host_id=100 + host, host_name=f"h{host}", **(plain | parts))
 
 
-def group_of(job) -> Group:  # noqa: ANN001
+def group_of(job: SimulatedJob) -> Group:
     solution = solve(job.constraints(), extents=[None] * len(job.arrival))
     return solution.groups[0]
 
 
-def mapped(rows, host_id: int, own) -> np.ndarray:  # noqa: ANN001
+def mapped(
+    rows: dict[str, NDArray[Any]], host_id: int, own: NDArray[np.int64]
+) -> np.ndarray:
     """Return cluster times as SQL computes them from the rows."""
     mine = rows["host_id"] == host_id
     start = rows["from_ns"][mine]
@@ -36,16 +43,18 @@ def mapped(rows, host_id: int, own) -> np.ndarray:  # noqa: ANN001
 
 
 @pytest.fixture(scope="module")
-def job():
+def job() -> SimulatedJob:
     return simulated_job(4, 200, wander_ppm=1.0)
 
 
 @pytest.fixture(scope="module")
-def rows(job):
+def rows(job: SimulatedJob) -> dict[str, NDArray[Any]]:
     return clock_tables.clock_rows(group_of(job), [host_clock(at) for at in range(4)])
 
 
-def test_mapped_times_of_one_instant_differ_by_less_than_the_pair_error(job, rows):
+def test_mapped_times_of_one_instant_differ_by_less_than_the_pair_error(
+    job: SimulatedJob, rows: dict[str, NDArray[Any]]
+) -> None:
     group = group_of(job)
     seconds = np.linspace(0, job.end, 501)
 
@@ -59,7 +68,9 @@ def test_mapped_times_of_one_instant_differ_by_less_than_the_pair_error(job, row
             assert np.abs(times[one] - times[other]).max() <= error[one, other].max()
 
 
-def test_rows_of_a_host_meet_without_a_gap_or_a_jump(rows):
+def test_rows_of_a_host_meet_without_a_gap_or_a_jump(
+    rows: dict[str, NDArray[Any]],
+) -> None:
     for host in range(100, 104):
         mine = {name: values[rows["host_id"] == host] for name, values in rows.items()}
         ends = mine["to_ns"][:-1]
@@ -72,25 +83,31 @@ def test_rows_of_a_host_meet_without_a_gap_or_a_jump(rows):
         assert (after - before <= 3).all()
 
 
-def test_first_and_last_rows_are_open_far_beyond_any_capture(rows):
+def test_first_and_last_rows_are_open_far_beyond_any_capture(
+    rows: dict[str, NDArray[Any]],
+) -> None:
     for host in range(100, 104):
         mine = rows["host_id"] == host
         span = rows["to_ns"][mine][-1] - rows["from_ns"][mine][0]
         assert span >= 2 * clock_tables.OPEN_NS
 
 
-def test_the_reference_keeps_its_own_time(job, rows):
+def test_the_reference_keeps_its_own_time(
+    job: SimulatedJob, rows: dict[str, NDArray[Any]]
+) -> None:
     own = job.own(0, np.array([1.0, 17.0]))
 
     assert (mapped(rows, 100, own) == own).all()
     assert (rows["error_ns"][rows["host_id"] == 100] == 0).all()
 
 
-def test_every_row_names_the_reference_as_its_group(rows):
+def test_every_row_names_the_reference_as_its_group(
+    rows: dict[str, NDArray[Any]],
+) -> None:
     assert set(rows["clock_group_id"].tolist()) == {100}
 
 
-def test_a_lone_host_has_one_row_of_its_own_time():
+def test_a_lone_host_has_one_row_of_its_own_time() -> None:
     rows = clock_tables.alone_rows(host_clock(7))
 
     assert rows["from_ns"].tolist() == [-FAR_NS]
@@ -100,7 +117,7 @@ def test_a_lone_host_has_one_row_of_its_own_time():
     assert rows["method"].tolist() == ["own clock"]
 
 
-def test_a_cut_off_part_of_a_host_never_shares_the_group_of_another_part():
+def test_a_cut_off_part_of_a_host_never_shares_the_group_of_another_part() -> None:
     cut = host_clock(7, segment=1, from_ns=1_000, to_ns=2_000)
 
     rows = clock_tables.alone_rows(cut)
@@ -110,7 +127,7 @@ def test_a_cut_off_part_of_a_host_never_shares_the_group_of_another_part():
     assert rows["clock_group_id"].tolist() == [-108]
 
 
-def test_pairs_cover_both_orders_and_all_of_cluster_time(job):
+def test_pairs_cover_both_orders_and_all_of_cluster_time(job: SimulatedJob) -> None:
     rows = clock_tables.pair_rows(group_of(job), [host_clock(at) for at in range(4)])
 
     pairs = set(
@@ -124,7 +141,7 @@ def test_pairs_cover_both_orders_and_all_of_cluster_time(job):
     assert (rows["error_ns"] > 0).all()
 
 
-def test_exits_place_a_host_that_is_always_late_within_its_wide_proved_band():
+def test_exits_place_a_host_that_is_always_late_within_its_wide_proved_band() -> None:
     job = simulated_job(2, 300, late=lambda _: {1: 0.05})
     group = group_of(job)
     clocks = [host_clock(at) for at in range(2)]
@@ -140,7 +157,7 @@ def test_exits_place_a_host_that_is_always_late_within_its_wide_proved_band():
     assert set(rows["method"].tolist()) == {"reference", "released together"}
 
 
-def test_exits_that_contradict_the_proof_give_no_rows():
+def test_exits_that_contradict_the_proof_give_no_rows() -> None:
     job = simulated_job(2, 300)
     group = group_of(job)
     exits = job.constraints()
@@ -151,9 +168,11 @@ def test_exits_that_contradict_the_proof_give_no_rows():
     assert set(rows["host_id"].tolist()) == {100}
 
 
-def test_without_exits_only_the_reference_has_a_line():
+def test_without_exits_only_the_reference_has_a_line() -> None:
     group = group_of(simulated_job(2, 50))
 
-    lines = release_lines(group, simulated_job(2, 50).constraints().where([]))
+    lines = release_lines(
+        group, simulated_job(2, 50).constraints().where(np.array([], dtype=int))
+    )
 
     assert list(lines) == [group.reference]

@@ -1,4 +1,4 @@
-"""Steps follow from the smallest period of the calls' signature, on every rank alike."""
+"""Steps follow from the smallest period of the calls, alike on every rank."""
 
 from __future__ import annotations
 
@@ -62,14 +62,16 @@ def letters(text: str) -> np.ndarray:
         ("aabaabaabQaabaab", 3, [0, 3, 6, 10, 13]),
     ],
 )
-def test_the_smallest_period_of_the_longest_repeat_is_found(text, length, starts):
+def test_the_smallest_period_of_the_longest_repeat_is_found(
+    text: str, length: int, starts: list[int]
+) -> None:
     found = step.find_periods(letters(text))
 
     assert found.length == length
     assert found.starts.tolist() == starts
 
 
-def test_many_equal_calls_before_one_other_are_one_step():
+def test_many_equal_calls_before_one_other_are_one_step() -> None:
     found = step.find_periods(letters("aaaaaaaaab" * 6))
 
     assert found.length == 10
@@ -77,7 +79,7 @@ def test_many_equal_calls_before_one_other_are_one_step():
     assert found.confidence == 1.0
 
 
-def test_calls_without_a_period_are_steps_of_their_own_with_low_confidence():
+def test_calls_without_a_period_are_steps_of_their_own_with_low_confidence() -> None:
     found = step.find_periods(letters("abcdefghij"))
 
     assert found.length == 1
@@ -90,7 +92,9 @@ def test_calls_without_a_period_are_steps_of_their_own_with_low_confidence():
     repeats=st.integers(4, 12),
     before=st.text("xyz", max_size=3),
 )
-def test_a_planted_period_is_found_whatever_comes_before(pattern, repeats, before):
+def test_a_planted_period_is_found_whatever_comes_before(
+    pattern: str, repeats: int, before: str
+) -> None:
     found = step.find_periods(letters(before + pattern * repeats))
 
     smallest = step.smallest_period(letters(pattern * repeats))
@@ -99,7 +103,7 @@ def test_a_planted_period_is_found_whatever_comes_before(pattern, repeats, befor
     assert (np.diff(found.starts) == smallest).all()
 
 
-def test_a_step_runs_from_one_marker_to_the_next_on_every_rank():
+def test_a_step_runs_from_one_marker_to_the_next_on_every_rank() -> None:
     steps = step.find_steps(calls_of(["all_reduce", "barrier"] * 5))
 
     rank0 = steps.filter(pl.col("rank") == 0)
@@ -110,7 +114,7 @@ def test_a_step_runs_from_one_marker_to_the_next_on_every_rank():
     assert steps.filter(pl.col("rank") == 1)["step"].to_list() == [1, 2, 3, 4]
 
 
-def test_a_rank_that_is_seen_late_has_the_same_numbers():
+def test_a_rank_that_is_seen_late_has_the_same_numbers() -> None:
     calls = calls_of(["all_reduce"] * 10)
     late = calls.filter((pl.col("rank") == 0) | (pl.col("collective_seq") >= 6))
 
@@ -119,7 +123,7 @@ def test_a_rank_that_is_seen_late_has_the_same_numbers():
     assert steps.filter(pl.col("rank") == 1)["step"].to_list() == [7, 8, 9]
 
 
-def test_a_lost_marker_costs_the_two_steps_that_it_bounds():
+def test_a_lost_marker_costs_the_two_steps_that_it_bounds() -> None:
     calls = calls_of(["all_reduce"] * 10).filter(
         (pl.col("rank") == 0) | (pl.col("collective_seq") != 5)
     )
@@ -129,7 +133,7 @@ def test_a_lost_marker_costs_the_two_steps_that_it_bounds():
     assert steps.filter(pl.col("rank") == 1)["step"].to_list() == [1, 2, 3, 4, 7, 8, 9]
 
 
-def test_steps_come_from_the_widest_communicator():
+def test_steps_come_from_the_widest_communicator() -> None:
     world = calls_of(["all_reduce"] * 4, ranks=4)
     pair = calls_of(["barrier"] * 40, ranks=2, communicator_id="mpi:pair:0")
 
@@ -138,7 +142,7 @@ def test_steps_come_from_the_widest_communicator():
     assert steps["step"].max() == 3
 
 
-def test_an_enqueued_call_without_proof_is_cut_at_the_next_arrival():
+def test_an_enqueued_call_without_proof_is_cut_at_the_next_arrival() -> None:
     calls = calls_of(["all_reduce"] * 5, is_enqueue_only=True, completes=False)
 
     steps = step.find_steps(calls).filter(pl.col("rank") == 0)
@@ -147,13 +151,13 @@ def test_an_enqueued_call_without_proof_is_cut_at_the_next_arrival():
     assert steps["start_ns"].to_list() == [at * MILLISECOND for at in (2, 3, 4)]
 
 
-def test_a_blocking_call_without_completion_cuts_nothing():
+def test_a_blocking_call_without_completion_cuts_nothing() -> None:
     calls = calls_of(["all_reduce"] * 5, completes=False)
 
     assert step.find_steps(calls).is_empty()
 
 
-def test_calls_not_numbered_from_the_start_lower_the_confidence():
+def test_calls_not_numbered_from_the_start_lower_the_confidence() -> None:
     calls = calls_of(["all_reduce"] * 9).with_columns(is_base_known=pl.lit(value=False))
 
     steps = step.find_steps(calls)
@@ -161,7 +165,7 @@ def test_calls_not_numbered_from_the_start_lower_the_confidence():
     assert set(steps["confidence"].to_list()) == {step.UNNUMBERED_CONFIDENCE}
 
 
-def test_two_jobs_have_steps_of_their_own():
+def test_two_jobs_have_steps_of_their_own() -> None:
     one = calls_of(["all_reduce"] * 6)
     two = calls_of(["all_reduce", "barrier"] * 6, job_id="other")
 
@@ -171,7 +175,7 @@ def test_two_jobs_have_steps_of_their_own():
     assert lengths == {"job": 1, "other": 2}
 
 
-def test_no_calls_give_no_steps_and_the_declared_columns():
+def test_no_calls_give_no_steps_and_the_declared_columns() -> None:
     steps = step.find_steps(calls_of(["all_reduce"]).clear())
 
     assert steps.is_empty()

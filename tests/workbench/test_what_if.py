@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from workbench.analysis import activity, straggler_pattern, what_if
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SECOND = 1_000_000_000
 TRANSFER_NS = 1_000_000
@@ -24,7 +27,7 @@ def call(
     arrival_ns: float,
     completion_ns: float,
     start_ns: float,
-    **changes: Any,
+    **changes: object,
 ) -> dict[str, Any]:
     plain = {
         "job_id": "job",
@@ -45,11 +48,11 @@ def call(
     return plain | changes
 
 
-def world_job(own: np.ndarray, **changes: Any) -> pl.DataFrame:
+def world_job(own: np.ndarray, **changes: object) -> pl.DataFrame:
     """Return the events of ranks that meet once a step; own[step, rank] in seconds."""
     work = own * SECOND
     starts = np.concatenate([[0], np.cumsum(work.max(axis=1) + TRANSFER_NS)])
-    steps, ranks = own.shape
+    ranks = own.shape[1]
     number, rank = np.divmod(np.arange(own.size), ranks)
     arrival = starts[number] + work.ravel()
     calls = pl.DataFrame(
@@ -111,7 +114,7 @@ def accused(scores: list[dict[str, Any]]) -> list[int]:
         {"heavy": 0.002, "bias": 0.01},
     ],
 )
-def test_healthy_jobs_of_64_ranks_accuse_nobody(kind):
+def test_healthy_jobs_of_64_ranks_accuse_nobody(kind: dict[str, Any]) -> None:
     random = np.random.default_rng(3)
 
     for _ in range(6):
@@ -150,7 +153,9 @@ def late_by_turns(own: np.ndarray) -> None:
         (late_by_turns, [3, 17, 40, 41]),
     ],
 )
-def test_planted_stragglers_are_accused_and_no_other(plant, culprits):
+def test_planted_stragglers_are_accused_and_no_other(
+    plant: Callable[[np.ndarray], None], culprits: list[int]
+) -> None:
     random = np.random.default_rng(4)
 
     for _ in range(3):
@@ -160,7 +165,7 @@ def test_planted_stragglers_are_accused_and_no_other(plant, culprits):
         assert accused(what_if.score_job(world_job(own))) == culprits
 
 
-def test_sums_of_maxima_equal_the_general_simulation():
+def test_sums_of_maxima_equal_the_general_simulation() -> None:
     own = noise(np.random.default_rng(5), steps=40, ranks=6, sigma=0.3)
     events = world_job(own).with_columns(number=pl.col("rank").rank("dense") - 1)
     meetings = what_if.meetings_of(events)
@@ -171,7 +176,7 @@ def test_sums_of_maxima_equal_the_general_simulation():
     assert together == pytest.approx(one_by_one, rel=1e-12)
 
 
-def test_the_recorded_lane_takes_as_long_as_the_job_took():
+def test_the_recorded_lane_takes_as_long_as_the_job_took() -> None:
     own = noise(np.random.default_rng(6), steps=60, ranks=8, sigma=0.2)
 
     (score, *_) = what_if.score_job(world_job(own))
@@ -180,7 +185,7 @@ def test_the_recorded_lane_takes_as_long_as_the_job_took():
     assert score["job_actual_ns"] == pytest.approx(took, rel=1e-6)
 
 
-def test_waiting_is_the_stay_beyond_the_shortest_stay():
+def test_waiting_is_the_stay_beyond_the_shortest_stay() -> None:
     own = np.array([[0.1, 0.3], [0.2, 0.2]])
 
     scores = what_if.score_job(world_job(own))
@@ -196,7 +201,6 @@ def pipeline(late: int, *, work: tuple[float, ...] = (0.1, 0.1, 0.1)) -> pl.Data
     """
     rows = []
     ready = np.zeros(6)
-    seq = 0
     for step in range(20):
         begin = ready.copy()
         for stage in range(3):
@@ -213,16 +217,15 @@ def pipeline(late: int, *, work: tuple[float, ...] = (0.1, 0.1, 0.1)) -> pl.Data
                     call(
                         rank,
                         step,
-                        seq,
+                        step,
                         arrival_ns=arrival * SECOND,
                         completion_ns=end * SECOND,
-                        start_ns=begin[rank] * SECOND,
+                        start_ns=float(begin[rank]) * SECOND,
                         communicator_id=f"stage{stage}",
                         role=f"stage{stage}",
                     )
                 )
                 ready[rank] = end
-        seq += 1
     return activity.events(pl.DataFrame(rows))
 
 
@@ -250,7 +253,7 @@ def message(
     ]
 
 
-def test_a_late_rank_of_a_pipeline_has_the_excess_and_its_victims_none():
+def test_a_late_rank_of_a_pipeline_has_the_excess_and_its_victims_none() -> None:
     scores = {row["rank"]: row for row in what_if.score_job(pipeline(late=1))}
 
     alone = {rank: row["alone_ratio"] for rank, row in scores.items()}
@@ -258,7 +261,7 @@ def test_a_late_rank_of_a_pipeline_has_the_excess_and_its_victims_none():
     assert max(alone[rank] for rank in (0, 2, 3, 5)) < 1.01
 
 
-def test_the_longest_stage_of_a_pipeline_is_no_straggler():
+def test_the_longest_stage_of_a_pipeline_is_no_straggler() -> None:
     scores = what_if.score_job(pipeline(late=-1, work=(0.1, 0.1, 0.25)))
 
     assert accused(scores) == []
@@ -292,20 +295,20 @@ def rooted(late: int) -> list[dict[str, Any]]:
     return what_if.score_job(activity.events(pl.DataFrame(rows)))
 
 
-def test_a_late_root_of_a_broadcast_makes_all_members_wait():
+def test_a_late_root_of_a_broadcast_makes_all_members_wait() -> None:
     waits = {row["rank"]: row["wait_ns"] for row in rooted(late=0)}
 
     assert waits[0] == 0
     assert waits[1] == pytest.approx(12 * 0.03 * SECOND, rel=0.01)
 
 
-def test_a_late_member_of_a_broadcast_makes_nobody_wait():
+def test_a_late_member_of_a_broadcast_makes_nobody_wait() -> None:
     waits = {row["rank"]: row["wait_ns"] for row in rooted(late=2)}
 
     assert max(waits[rank] for rank in (0, 1, 3)) < 1_000
 
 
-def test_ranks_that_run_ahead_of_their_gpus_carry_no_excess():
+def test_ranks_that_run_ahead_of_their_gpus_carry_no_excess() -> None:
     own = noise(np.random.default_rng(8), steps=20, ranks=4)
     own[:, 2] += 0.05
     events = world_job(own, is_enqueue_only=True)
@@ -336,7 +339,7 @@ def ahead_of_gpus(*, steps: int, ranks: int, late: int) -> pl.DataFrame:
     return activity.events(pl.DataFrame(rows))
 
 
-def test_calls_that_one_synchronisation_completes_are_one_event():
+def test_calls_that_one_synchronisation_completes_are_one_event() -> None:
     rows = [
         call(
             rank,
@@ -357,7 +360,7 @@ def test_calls_that_one_synchronisation_completes_are_one_event():
     assert events["own_ns"].to_list() == pytest.approx([0.12 * SECOND, 0.32 * SECOND])
 
 
-def test_a_rendezvous_with_nobody_known_is_own_time():
+def test_a_rendezvous_with_nobody_known_is_own_time() -> None:
     rows = [
         call(
             0,
@@ -380,14 +383,14 @@ def test_a_rendezvous_with_nobody_known_is_own_time():
     assert events["own_ns"].to_list() == [1_000, 1_000]
 
 
-def test_meetings_come_after_all_that_their_members_did_before():
+def test_meetings_come_after_all_that_their_members_did_before() -> None:
     order = what_if.topological([deque([1, 2, 4]), deque([1, 3, 4]), deque([3, 2])])
 
     assert sorted(order) == [1, 2, 3, 4]
     assert order.index(1) < order.index(3) < order.index(2) < order.index(4)
 
 
-def test_ranks_that_disagree_on_the_order_still_end():
+def test_ranks_that_disagree_on_the_order_still_end() -> None:
     order = what_if.topological([deque([1, 2, 3]), deque([2, 1, 3])])
 
     assert sorted(order) == [1, 2, 3]
@@ -404,7 +407,9 @@ def test_ranks_that_disagree_on_the_order_still_end():
         (130, [(0, 129), (0, 49), (50, 99), (100, 129)]),
     ],
 )
-def test_windows_are_the_run_and_each_fifty_steps(count, windows):
+def test_windows_are_the_run_and_each_fifty_steps(
+    count: int, windows: list[tuple[int, int]]
+) -> None:
     found = what_if.windows_of(np.arange(count))
 
     assert [(window.from_step, window.to_step) for window in found] == windows
@@ -422,7 +427,7 @@ def pattern_of(own: np.ndarray, rank: int) -> dict[str, Any]:
     )
 
 
-def test_a_rank_late_each_14th_step_has_that_period_and_its_size():
+def test_a_rank_late_each_14th_step_has_that_period_and_its_size() -> None:
     own = noise(np.random.default_rng(9), ranks=8)
     late_each_14th(own)
 
@@ -434,7 +439,7 @@ def test_a_rank_late_each_14th_step_has_that_period_and_its_size():
     assert found["magnitude_ns"] == pytest.approx(0.29 * SECOND, rel=0.03)
 
 
-def test_a_rank_late_at_every_step_has_period_one_and_its_size():
+def test_a_rank_late_at_every_step_has_period_one_and_its_size() -> None:
     own = noise(np.random.default_rng(10), ranks=8, sigma=0.002)
     always_late(own)
 
@@ -445,7 +450,7 @@ def test_a_rank_late_at_every_step_has_period_one_and_its_size():
     assert found["magnitude_ns"] == pytest.approx(0.05 * SECOND, rel=0.02)
 
 
-def test_irregular_lateness_has_no_period():
+def test_irregular_lateness_has_no_period() -> None:
     own = noise(np.random.default_rng(11), ranks=8)
     own[[3, 10, 40, 41, 90, 150], 5] += 0.29
 
@@ -455,7 +460,7 @@ def test_irregular_lateness_has_no_period():
     assert found["period_steps"] is None
 
 
-def test_a_rank_that_is_never_late_has_no_magnitude():
+def test_a_rank_that_is_never_late_has_no_magnitude() -> None:
     own = np.full((30, 4), 0.3)
 
     found = pattern_of(own, 2)

@@ -2,13 +2,13 @@
 
 An event is one rank's part in one rendezvous.  Its own segment runs from the end of
 the rank's event before to its arrival; its stay from arrival to completion.  All are
-differences of one clock.  What all members stay is the transfer; what one stays longer is
-waiting.
+differences of one clock.  What all members stay is the transfer; what one stays longer
+is waiting.
 
 Who waits for whom follows the operation: in a broadcast or scatter the members wait for
 the root, in a reduce or gather the root for the members, in a receive the receiver for
-the sender; a sender waits for its receiver only where it was seen to (it stayed longer),
-for small messages are sent without.  Elsewhere all wait for all.
+the sender; a sender waits for its receiver only where it was seen to (it stayed
+longer), for small messages are sent without.  Elsewhere all wait for all.
 
 Enqueue-only calls that one synchronisation completes are one event: the host waits
 once.  Where even the last to issue stayed longer than the others waited, the ranks run

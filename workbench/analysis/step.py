@@ -7,9 +7,9 @@ exactly: what comes before (start-up) and after, or now and then in between
 (evaluation, checkpoints), is no obstacle and lengthens the step in which it falls.
 
 A step runs from the completion of one marking call, the last of its period, to the
-next.  The first period has no completion before it and gives no step: what a job does before
-its first step is not work of one.  Numbers count periods, so a rank that is seen late has
-the same numbers as the others.
+next.  The first period has no completion before it and gives no step: what a job does
+before its first step is not work of one.  Numbers count periods, so a rank that is seen
+late has the same numbers as the others.
 """
 
 from __future__ import annotations
