@@ -69,17 +69,18 @@ def describe(connection: duckdb.DuckDBPyConnection, view: View, relation: str) -
         If the view does not give a column that its header declares.
     """
     kind = "table" if view.layer == "model" else "view"
-    purpose = literal(view.header.purpose)
-    connection.execute(f"comment on {kind} {relation} is {purpose}")
-    for column in view.columns:
-        name, comment = quote(column.name), literal(column.comment)
-        try:
-            connection.execute(f"comment on column {relation}.{name} is {comment}")
-        except duckdb.Error as error:
-            raise ViewHeaderError(
-                f"declares the column {column.name}, which its select does not give",
-                view=view.name,
-            ) from error
+    statements = [f"comment on {kind} {relation} is {literal(view.header.purpose)}"]
+    statements += [
+        f"comment on column {relation}.{quote(each.name)} is {literal(each.comment)}"
+        for each in view.columns
+    ]
+    try:
+        connection.execute(";\n".join(statements))
+    except duckdb.Error as error:
+        raise ViewHeaderError(
+            f"declares a column that it does not give: {str(error).splitlines()[0]}",
+            view=view.name,
+        ) from error
 
 
 def public_views(library: Library) -> list[View]:
