@@ -51,28 +51,19 @@ judged as (
     select
         *,
         case
-            when is_missing
-                then coalesce(never, 'the stream ' || stream || ' was not recorded')
+            when is_missing then coalesce(never, 'not recorded')
             when asked > 0 and attached = 0
-                then
-                    'none of ' || asked || ' probes of ' || stream
-                    || ' could be attached'
+                then 'none of its ' || asked || ' probes could be attached'
             when kind = 'uprobe' and asked = 0
-                then 'no recorded process maps a library of ' || stream
+                then 'no recorded process maps a library of it'
             when kind = 'uprobe' and coalesce(hit_count, 0) = 0
-                then
-                    'no call of ' || stream
-                    || ' passed a probe; it may be linked statically'
+                then 'no call passed a probe; it may be linked statically'
             when is_damaged
-                then
-                    stream || ' is damaged: ' || unread_count
-                    || ' rows could not be read'
+                then 'damaged: ' || unread_count || ' rows could not be read'
             when attached < asked
-                then
-                    attached || ' of ' || asked || ' probes of ' || stream
-                    || ' were attached'
+                then attached || ' of its ' || asked || ' probes were attached'
             when lost_ratio > 0.01
-                then round(100 * lost_ratio, 1) || ' % of ' || stream || ' were lost'
+                then round(100 * lost_ratio, 1) || ' % of it was lost'
         end as fault,
         case
             when is_missing or (asked > 0 and attached = 0) then 'absent'
@@ -93,8 +84,8 @@ select
         else 'partial'
     end as state,
     coalesce(
-        string_agg(distinct fault, '; ' order by fault),
-        'not recorded: '
+        stream || ': ' || string_agg(distinct fault, '; ' order by fault),
+        stream || ': without its columns '
         || array_to_string(
             list_sort(list_distinct(flatten(list(missing) filter (len(missing) > 0)))),
             ', '

@@ -54,7 +54,9 @@ class Job:
                 world_size=self.ranks,
             )
         return [
-            made.host(self.host_of(rank)).rank(rank).collective(
+            made.host(self.host_of(rank))
+            .rank(rank)
+            .collective(
                 "comm_dup", start_ns=900 * MS + rank, duration_ns=MS, child="world"
             )
             for rank in range(self.ranks)
@@ -62,7 +64,7 @@ class Job:
 
     def blocking(self) -> CaseBuilder:
         """Return the job with a blocking all-reduce, as MPI has it."""
-        random = Random(self.seed)
+        random = Random(self.seed)  # noqa: S311 -- noise, not secrets
         made = case().communicator("world", kind="mpi")
         threads = self._threads(made)
         free = [1_000 * MS] * self.ranks
@@ -91,7 +93,7 @@ class Job:
 
     def enqueue_only(self, *, gpu_ns: Callable[[int, int], int]) -> CaseBuilder:
         """Return the job with NCCL calls on a stream that one synchronisation ends."""
-        random = Random(self.seed)
+        random = Random(self.seed)  # noqa: S311 -- noise, not secrets
         made = case().communicator("world", kind="nccl")
         threads = self._threads(made)
         free = [1_000 * MS] * self.ranks
