@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import os
 import re
+import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,7 @@ class LibraryTable:
         self.libraries: list[MappedLibrary] = []
         self._by_file: dict[tuple[int, int], MappedLibrary] = {}
         self._refused: set[tuple[int, int]] = set()
-        self.refusals: list[str] = []
+        self._hashed: set[int] = set()
         for path in extra:
             self._open_extra(path)
 
@@ -129,8 +130,10 @@ class LibraryTable:
     def hash_next(self) -> MappedLibrary | None:
         """Hash one probed library that has no hash yet, and return it."""
         for library in self.libraries:
-            if library.is_probed and library.sha256 is None:
-                library.sha256 = _sha256(library.fd)
+            if library.is_probed and library.library_ref not in self._hashed:
+                self._hashed.add(library.library_ref)
+                with contextlib.suppress(OSError):  # an unreadable file has no hash
+                    library.sha256 = _sha256(library.fd)
                 return library
         return None
 
@@ -161,10 +164,9 @@ class LibraryTable:
             key = (mapping.device, mapping.inode)
             path = mapping.path
             return self._add(fd, path, key, kind or "other", is_probed=is_probed)
-        except ElfError as error:
+        except (ElfError, OSError):
             os.close(fd)
             self._refused.add((mapping.device, mapping.inode))
-            self.refusals.append(f"{mapping.path}: {error.message}")
             return None
 
     def _open_extra(self, path: Path) -> None:
@@ -225,14 +227,12 @@ def _kind_by_symbols(fd: int) -> str:
 def _open_mapped(pid: int, mapping: FileMapping) -> int | None:
     """Return a descriptor of the very file that is mapped, or None."""
     process = procfs.PROC / str(pid)
-    link = process / "map_files" / f"{mapping.start:x}-{mapping.end:x}"
-    try:
-        return os.open(link, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        pass
-    try:
-        fd = os.open(f"{process}/root{mapping.path}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+    link = f"{process}/map_files/{mapping.start:x}-{mapping.end:x}"
+    fd = _open_file(link)
+    if fd is not None:
+        return fd
+    fd = _open_file(f"{process}/root{mapping.path}")
+    if fd is None:
         return None
     status = os.fstat(fd)
     if (status.st_dev, status.st_ino) == (mapping.device, mapping.inode):
@@ -241,6 +241,16 @@ def _open_mapped(pid: int, mapping: FileMapping) -> int | None:
         return fd
     os.close(fd)
     return None
+
+
+def _open_file(path: str) -> int | None:
+    """Return a descriptor of a plain file; devices are not even opened."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116 often a /proc link
+            return None
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
 
 
 def _has_same_head(process: Path, mapping: FileMapping, fd: int) -> bool:

@@ -88,6 +88,11 @@ def record(options: RecordOptions) -> RecordResult:
     CaptureError
         If nothing can be recorded here, with the reason and the next step.
     """
+    if options.seal and not options.out_dir.is_dir():
+        raise CaptureError(
+            f"there is no folder {str(options.out_dir)!r} for the bundle",
+            "create it first, or give another with -o",
+        )
     _raise_descriptor_limit()
     with StopFlag() as stop:
         libraries = LibraryTable(options.libraries)

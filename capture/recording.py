@@ -134,6 +134,7 @@ class Recording:
     def finish(self, reason: str) -> None:
         """Write everything that is still to be written, and close the spool."""
         self._drain_facts()
+        self._note_processes()
         self._loader.quiesce()
         stop_ns = time.monotonic_ns()
         try:

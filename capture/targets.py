@@ -81,7 +81,7 @@ class TargetFinder:
         self, options: RecordOptions, libraries: LibraryTable, own_pids: Iterable[int]
     ) -> None:
         self.targets: dict[int, TargetProcess] = {}
-        self._pids = options.pids
+        self._pids: dict[int, int] = {}
         self._cgroups = [_cgroup_folder(path) for path in options.cgroups]
         self._by_library = not (options.pids or options.cgroups)
         self._libraries = libraries
@@ -91,11 +91,13 @@ class TargetFinder:
         self._maps_seen: dict[int, int] = {}
         self._mapped = 0.0
         for pid in options.pids:
-            if procfs.process_stat(pid) is None:
+            stat = procfs.process_stat(pid)
+            if stat is None:
                 raise CaptureError(
                     f"there is no process {pid}",
                     "give the pid as the recorder sees it, of a running process",
                 )
+            self._pids[pid] = stat.start_ticks
 
     def poll(self) -> Discovery:
         """Look at every process and return what changed since the last time."""
@@ -103,8 +105,8 @@ class TargetFinder:
         found = Discovery()
         stats = self._refresh(now)
         found.gone_targets.extend(self._drop_gone())
-        for pid in self._pids:
-            self._take(pid, "pid", found)
+        for pid, start_ticks in self._pids.items():
+            self._take(pid, "pid", found, start_ticks)
         self._take_groups(found)
         if self._by_library:
             for pid in [pid for pid in stats if self._is_due(pid, now)]:
@@ -210,13 +212,17 @@ class TargetFinder:
         if self._libraries.is_wanted(procfs.raw_maps(pid)):
             self._take(pid, "library", found)
 
-    def _take(self, pid: int, reason: str, found: Discovery) -> None:
+    def _take(
+        self, pid: int, reason: str, found: Discovery, start_ticks: int | None = None
+    ) -> None:
         """Make a process a target, unless it is one already or is gone."""
         if pid in self.targets or pid in self._own:
             return
         stat = procfs.process_stat(pid)
         if stat is None or stat.is_gone or stat.is_kernel_thread:
             return
+        if start_ticks not in (None, stat.start_ticks):
+            return  # the process that was asked for has ended, its number came back
         target = TargetProcess(pid, stat.start_ticks, reason)
         self.targets[pid] = target
         found.new_targets.append(target)

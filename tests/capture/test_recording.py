@@ -384,6 +384,15 @@ def test_spool_that_exists_is_refused_and_nothing_stays_attached(
     assert loader.calls == ["close"]
 
 
+def test_missing_folder_is_said_before_anything_is_recorded(
+    tmp_path: Path, loader: StandInLoader
+) -> None:
+    with pytest.raises(CaptureError, match="there is no folder"):
+        record.record(RecordOptions(out_dir=tmp_path / "none"))
+
+    assert loader.calls == []
+
+
 def test_spool_names_are_safe_whatever_the_host_is_called() -> None:
     header = {
         "capture_id": "0a1b2c3d",
