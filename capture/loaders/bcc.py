@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from capture.loaders import AttachResult, LoaderError
 from capture.loaders import bpf_syscall as kernel_calls
-from capture.loaders.kernel import PID, KernelSide, words
+from capture.loaders.kernel import PID, HeldProbes, KernelSide, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,6 @@ class BccLoader(KernelSide):
         self._bcc = _import_bcc()
         self._programs: Any = None
         self._stubs: list[int] = []
-        self._probes: list[kernel_calls.PerfProbe] = []
 
     def _load_programs(self, settings: LoaderSettings) -> None:
         extra = (
@@ -121,11 +120,10 @@ class BccLoader(KernelSide):
         code = self._stub(site.probe_id, _RETURN if is_return else _ENTRY)
         stub = kernel_calls.load_program(code)
         self._stubs.append(stub)
-        self._probes.append(
-            kernel_calls.attach_perf(
-                stub, site.fd_path, site.file_offset, None, is_return=is_return
-            )
+        probe = kernel_calls.attach_perf(
+            stub, site.fd_path, site.file_offset, None, is_return=is_return
         )
+        self._held.append(HeldProbes(frozenset((site.probe_id,)), probe.close))
 
     def _stub(self, probe_id: int, index: int) -> bytes:
         """Return instructions that note a number and go on in the common program."""
@@ -154,14 +152,11 @@ class BccLoader(KernelSide):
         )
         return b"".join(struct.pack("<BBhi", *instruction) for instruction in code)
 
-    def _detach(self) -> None:
-        for probe in self._probes:
-            probe.close()
+    def _unload(self) -> None:
         for stub in self._stubs:
             os.close(stub)
         if self._programs is not None:
             self._programs.cleanup()
-        self._probes.clear()
         self._stubs.clear()
         self._programs = None
 

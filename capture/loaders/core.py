@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import platform
 from importlib import resources
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from capture.loaders import AttachResult, LoaderError
 from capture.loaders import bpf_syscall as kernel_calls
-from capture.loaders.kernel import KernelSide, words
+from capture.loaders.kernel import HeldProbes, KernelSide, words
+from capture.probes import LAUNCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from capture.loaders import LoaderSettings
     from capture.probes import ProbeSite
@@ -116,8 +118,6 @@ class CoreLoader(KernelSide):
         super().__init__()
         self._objects: dict[str, int] = {}
         self._links: list[int] = []
-        self._descriptors: list[int] = []
-        self._perf_probes: list[kernel_calls.PerfProbe] = []
         self._has_multi = False
 
     def _load_programs(self, settings: LoaderSettings) -> None:
@@ -221,12 +221,15 @@ class CoreLoader(KernelSide):
         )
 
     def _attach_probes(self, sites: Sequence[ProbeSite]) -> dict[int, str]:
-        """Attach library by library: one link for all its probes, where there is."""
+        """Attach library by library: one link for many probes, where there is."""
         refusals: dict[int, str] = {}
-        by_path: dict[str, list[ProbeSite]] = {}
+        groups: dict[tuple[object, ...], list[ProbeSite]] = {}
         for site in sites:
-            by_path.setdefault(site.fd_path, []).append(site)
-        for path, group in by_path.items():
+            # Launches of the runtime have a link of their own, for they may go early.
+            is_launch = site.probe.operation in LAUNCHES and site.probe.layer == 1
+            alone = 0 if self._has_multi else site.probe_id
+            groups.setdefault((site.fd_path, is_launch, alone), []).append(site)
+        for group in groups.values():
             # Returns first: a return without its entry is counted, an entry whose
             # return was missed would look like a call that hangs.
             for is_return in (True, False):
@@ -236,56 +239,54 @@ class CoreLoader(KernelSide):
                     if site.probe_id not in refusals
                     and (site.has_return or not is_return)
                 ]
-                refusals.update(self._attach_group(path, wanted, is_return=is_return))
+                refusals.update(self._attach_group(wanted, is_return=is_return))
         return refusals
 
     def _attach_group(
-        self, path: str, sites: list[ProbeSite], *, is_return: bool
+        self, sites: list[ProbeSite], *, is_return: bool
     ) -> dict[int, str]:
+        """Attach sites of one library; a single one where there are no such links."""
         if not sites:
             return {}
         try:
-            program = self._descriptor("on_leave" if is_return else "on_enter")
-            if self._has_multi:
-                link = kernel_calls.attach_multi(
-                    program,
-                    path,
-                    [site.file_offset for site in sites],
-                    [site.probe_id for site in sites],
-                    is_return=is_return,
-                )
-                self._descriptors.append(link)
-            else:
-                for site in sites:
-                    probe = kernel_calls.attach_perf(
-                        program,
-                        path,
-                        site.file_offset,
-                        site.probe_id,
-                        is_return=is_return,
-                    )
-                    self._perf_probes.append(probe)
+            close = self._attach_at_once(sites, is_return=is_return)
         except OSError as error:
             if len(sites) == 1:
                 return {sites[0].probe_id: words(error)}
             # One bad offset refuses them all: find it.
             refusals: dict[int, str] = {}
             for site in sites:
-                refusals.update(self._attach_group(path, [site], is_return=is_return))
+                refusals.update(self._attach_group([site], is_return=is_return))
             return refusals
+        numbers = frozenset(site.probe_id for site in sites)
+        self._held.append(HeldProbes(numbers, close))
         return {}
 
-    def _detach(self) -> None:
-        for descriptor in self._descriptors:
-            os.close(descriptor)
-        for probe in self._perf_probes:
-            probe.close()
+    def _attach_at_once(
+        self, sites: list[ProbeSite], *, is_return: bool
+    ) -> Callable[[], None]:
+        """Attach by one call, and return what undoes it."""
+        program = self._descriptor("on_leave" if is_return else "on_enter")
+        path = sites[0].fd_path
+        if not self._has_multi:
+            (site,) = sites
+            return kernel_calls.attach_perf(
+                program, path, site.file_offset, site.probe_id, is_return=is_return
+            ).close
+        link = kernel_calls.attach_multi(
+            program,
+            path,
+            [site.file_offset for site in sites],
+            [site.probe_id for site in sites],
+            is_return=is_return,
+        )
+        return functools.partial(os.close, link)
+
+    def _unload(self) -> None:
         for link in self._links:
             self._libbpf.call("bpf_link__destroy", link)
         for handle in self._objects.values():
             self._libbpf.number("bpf_object__close", handle)
-        self._descriptors.clear()
-        self._perf_probes.clear()
         self._links.clear()
         self._objects.clear()
 

@@ -10,6 +10,7 @@ import os
 import resource
 import struct
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from capture import ring
@@ -24,7 +25,7 @@ from capture.loaders.bpf_syscall import (
 from capture.probes import LAUNCHES, ROW_IS_MUTE, pack_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from capture.loaders import LoaderSettings
     from capture.probes import ProbeSite
@@ -65,6 +66,14 @@ _IS_OPEN, _IS_TOTALS_ONLY = 1 << 1, 1 << 7
 _SKIPPED_AT, _SKIPPED_COUNT_AT, _OFF_FLAGS_AT = 24, 72, 81
 
 
+@dataclass(frozen=True)
+class HeldProbes:
+    """Probes that go when one descriptor is closed."""
+
+    probe_ids: frozenset[int]
+    close: Callable[[], None]
+
+
 class KernelSide:
     """Maps, targets, counters and rings: a loader without its programs."""
 
@@ -77,6 +86,7 @@ class KernelSide:
         self._rings: dict[str, ring.Ring] = {}
         self._sites: dict[int, ProbeSite] = {}
         self._is_quiet = False
+        self._held: list[HeldProbes] = []
 
     def load(self, settings: LoaderSettings) -> None:
         """Make the maps and load the programs.
@@ -179,7 +189,7 @@ class KernelSide:
                     refused_reason=reason,
                 )
             )
-        self._mute_repeated_launches()
+        self._leave_launches_to_the_driver()
         return results
 
     def _write_row(self, site: ProbeSite, *, is_mute: bool) -> None:
@@ -188,8 +198,8 @@ class KernelSide:
             row[6] |= ROW_IS_MUTE
         self._maps["probe_rows"].update(PID.pack(site.probe_id), bytes(row))
 
-    def _mute_repeated_launches(self) -> None:
-        """Leave launches to the driver layer as soon as there is one.
+    def _leave_launches_to_the_driver(self) -> None:
+        """Take the probes off the runtime's launches once the driver is probed.
 
         A launch is recorded by entry alone, so one layer cannot see that it is inside
         of another; and the runtime maps the driver late, at its first call.
@@ -198,9 +208,16 @@ class KernelSide:
             return
         launches = [s for s in self._sites.values() if s.probe.operation in LAUNCHES]
         if any(site.probe.layer == 0 for site in launches):
-            for site in launches:
-                if site.probe.layer == 1:
-                    self._write_row(site, is_mute=True)
+            mute = {site.probe_id for site in launches if site.probe.layer == 1}
+            for probe_id in mute:
+                self._write_row(self._sites[probe_id], is_mute=True)
+            self._release(lambda held: held.probe_ids <= mute)
+
+    def _release(self, is_over: Callable[[HeldProbes], bool]) -> None:
+        """Detach held probes."""
+        for held in [held for held in self._held if is_over(held)]:
+            self._held.remove(held)
+            held.close()
 
     def rings(self) -> dict[str, ring.Ring]:
         """Return the mapped ring of each asked stream, and ``facts``."""
@@ -295,7 +312,8 @@ class KernelSide:
 
     def close(self) -> None:
         """Detach and unload everything."""
-        self._detach()
+        self._release(lambda _: True)
+        self._unload()
         for mapped in self._rings.values():
             mapped.close()
         for kernel_map in self._maps.values():
@@ -312,7 +330,7 @@ class KernelSide:
         """Attach sites and return why some were refused, by probe id."""
         raise NotImplementedError
 
-    def _detach(self) -> None:
+    def _unload(self) -> None:
         raise NotImplementedError
 
 
