@@ -213,16 +213,23 @@ def test_a_subject_without_a_host_is_judged_by_all_hosts(tmp_path: Path) -> None
         "if(host = 2 and stream = 'off_cpu', 'absent', 'observed'), null "
         "from range(1, 4) as h(host), (values ('off_cpu'), ('collective')) as s(stream)"
     )
-    materialize.build(library(opened, tmp_path), None)
-    ask = "select verdict from finding"
 
-    assert opened.execute(ask).fetchall() == [("not_decidable",)]
+    assert _verdict_now(opened, tmp_path) == [("not_decidable",)]
 
     opened.execute("update raw.coverage set state = 'observed'")
-    assert opened.execute(ask).fetchall() == [("clear",)]
+    assert _verdict_now(opened, tmp_path) == [("clear",)]
 
     opened.execute("update raw.coverage set state = 'silent' where stream = 'off_cpu'")
-    assert opened.execute(ask).fetchall() == [("not_observed",)]
+    assert _verdict_now(opened, tmp_path) == [("not_observed",)]
+
+
+def _verdict_now(
+    opened: duckdb.DuckDBPyConnection, folder: Path
+) -> list[tuple[str, ...]]:
+    """Return the verdicts after another bundle, which makes all of them stale."""
+    opened.execute("insert into raw.bundle values (uuid()::varchar)")
+    materialize.build(library(opened, folder), None)
+    return opened.execute("select verdict from finding").fetchall()
 
 
 def test_the_view_has_the_one_schema_with_and_without_findings(tmp_path: Path) -> None:

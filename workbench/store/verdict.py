@@ -20,6 +20,9 @@ partial: two captures of one host, one of them without the stream, prove nothing
 whole time. A subject that is no single host (``host_id`` NULL, the job) is judged by
 the rows of all hosts in the same way.
 
+The rows are kept in the case: they are few, everybody reads them, and binding the views
+of all findings takes longer than any of their answers on a small case.
+
 A subject gets one row, except where its file found several windows.  Of several rows
 that say ``not_decidable`` one is kept, and none beside a found one.  A row of a file
 whose subject the subject view does not know is kept and judged by its own host, since a
@@ -101,6 +104,7 @@ def _header(reads: list[str]) -> str:
         "--\n"
         "-- grain:  finding, subject_kind, subject_id, window_from_ns\n"
         f"{listed if reads else '-- reads:'}\n"
+        "-- materialize: yes\n"
         "-- caveat: made from the headers of the finding files and coverage.\n"
         "--\n"
         f"-- columns:\n{columns}\n"

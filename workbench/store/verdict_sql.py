@@ -12,7 +12,7 @@ with need (finding, stream, is_required) as (
 ),
 
 -- what the files say
-said as (
+said as materialized (
 {said}
 ),
 
@@ -21,7 +21,7 @@ listed as (
 {subjects}
 ),
 
-asked as (
+asked as materialized (
     select
         finding,
         subject_kind,
@@ -91,7 +91,7 @@ evidence as (
         on a.host_id is not distinct from s.host_id and n.stream = s.stream
 ),
 
-judged as (
+judged as materialized (
     select
         finding,
         subject_kind,
