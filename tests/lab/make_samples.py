@@ -89,31 +89,36 @@ def _expected(scenario: Scenario, bundles: Sequence[Path]) -> str:
         f'scenario = "{scenario.name}"',
         f"step_count = {scenario.options['steps']}",
         f'straggler_verdict = "{scenario.truth.verdict}"',
-        *_finding(scenario.truth),
+        *_findings(scenario.truth),
     ]
     for bundle in bundles:
         lines += _clock(bundle)
     return "\n".join(lines) + "\n"
 
 
-def _finding(truth: Truth) -> list[str]:
+def _findings(truth: Truth) -> list[str]:
+    """Return what must be found: the late rank, and what it was blocked in."""
     if truth.verdict != "found":
         return []
-    lines = [
+    straggler = _finding("finding_straggler", truth)
+    if truth.period_steps is not None:
+        straggler.append(f"period_steps = {truth.period_steps}")
+    if truth.affected_step_count is not None:
+        straggler.append(f"affected_step_count = {truth.affected_step_count}")
+    return straggler + _finding("finding_blocked", truth)
+
+
+def _finding(name: str, truth: Truth) -> list[str]:
+    return [
         "",
         "[[finding]]",
-        'finding = "straggler"',
+        f'finding = "{name}"',
         f"rank = {truth.rank}",
         f'host_name = "{truth.host_name}"',
         f'cause = "{truth.cause}"',
         f"magnitude_ns = {truth.magnitude_ns}",
         f"magnitude_ns_tolerance = {truth.tolerance_ns}",
     ]
-    if truth.period_steps is not None:
-        lines.append(f"period_steps = {truth.period_steps}")
-    if truth.affected_step_count is not None:
-        lines.append(f"affected_step_count = {truth.affected_step_count}")
-    return lines
 
 
 def _clock(bundle: Path) -> list[str]:

@@ -6,8 +6,9 @@ ours, and a cgroup for its jobs.  Bind mounts give each its own boot id, machine
 namespace that the tests run in, which may itself be a watched one.
 
 What mpirun starts on the other host is started there by the process that holds it open,
-as sshd would: a process that came over by itself would still be a child of mpirun, and
-a recorder that follows forks would follow it from one "host" to the other.
+which lives in the cgroup as a batch system's daemon does: a process that came over by
+itself would still be a child of mpirun, and a recorder that follows forks would follow
+it from one "host" to the other.
 
 ``ip netns`` is not used: it remounts /sys, which hides the cgroups, and its names are
 global.  Here the kernel takes everything away when the holders end, and they end when
@@ -45,11 +46,15 @@ mount --bind "$2/boot_id" /proc/sys/kernel/random/boot_id
 if [ -e /etc/machine-id ]; then mount --bind "$2/machine_id" /etc/machine-id; fi
 mount --bind "$2/hosts" /etc/hosts
 ip link set lo up
+echo $$ > "$3/cgroup.procs"
 echo ready
 while IFS= read -r line; do
-    ( echo 0 > "$3/cgroup.procs"; exec sh -c "$line" ) < /dev/null > /dev/null 2>&1 &
+    sh -c "$line" < /dev/null > /dev/null 2>&1 &
 done
 """
+
+# A batch system has put a job where it belongs well before the job's program starts.
+_JOIN = 'echo $$ > "$0/cgroup.procs" && sleep 1 && exec "$@"'
 
 # Open MPI makes orted leave its caller, so nobody waits for the end of the command.
 _AGENT = """#!/bin/sh
@@ -84,9 +89,8 @@ class LabHost:
     ) -> subprocess.Popen[str]:
         """Start a command in this host and in its cgroup, as part of its job."""
         words = self.words(command, cwd=cwd)
-        move = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
         return subprocess.Popen(
-            [*_FIRST, "sh", "-c", move, str(self.cgroup), *words],
+            [*_FIRST, "sh", "-c", _JOIN, str(self.cgroup), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
