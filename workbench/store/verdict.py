@@ -72,7 +72,7 @@ def generate(views: Mapping[str, View]) -> str:
         needs=_needs(files),
         subjects=textwrap.indent(subjects, "    "),
         said=textwrap.indent(said, "    "),
-        gaps=textwrap.indent(gaps, "    "),
+        gaps=textwrap.indent(gaps, "        "),
         not_recorded=NOT_RECORDED,
         select=_last_select(),
     )
