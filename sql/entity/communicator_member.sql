@@ -1,4 +1,4 @@
--- One communicator as one process knows it: the bridge from a bundle's own numbers.
+-- One communicator as one process knows it: from a bundle's numbers to the case's.
 --
 -- grain:   host_id, bundle_id, communicator_ref
 -- reads:   stg_communicator, rank

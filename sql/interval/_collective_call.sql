@@ -1,4 +1,4 @@
--- One outermost call into a communication library, with its communicator and group.
+-- One outermost call into a communication library, with communicator and group.
 --
 -- Whether a call blocks follows from the kind of its communicator, and from its probe
 -- where the communicator is not known.

@@ -1,4 +1,4 @@
--- One outermost call in which a rank meets other ranks, with arrival and completion.
+-- One outermost call in which a rank meets others, with arrival and completion.
 --
 -- A call arrives when it is entered, or when the outermost group it is in ends. A
 -- blocking call is complete when it returns. An enqueue-only call is complete when a

@@ -1,4 +1,4 @@
--- Outermost calls of the threads that make collectives, and the gaps after launches.
+-- Outermost calls of the threads that make collectives, and gaps after launches.
 --
 -- These spans never overlap on one thread, and every off-CPU time lies within one of
 -- them or outside all: the time budget is made by nesting.

@@ -1,4 +1,4 @@
--- Length of every span of a budgeted thread in each step, with what lies around it.
+-- Length of each span of a budgeted thread in each step, with what lies around.
 --
 -- Steps are cut where the thread that marks them enters or leaves a call, so there a
 -- span lies in one step. Spans of other threads may reach over the edge and are cut.

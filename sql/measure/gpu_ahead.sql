@@ -1,4 +1,4 @@
--- Ranks that run ahead of their GPUs, so that a slow GPU among them cannot be seen.
+-- Ranks that run ahead of their GPUs, so that a slow GPU there cannot be seen.
 --
 -- Under enqueue-only collectives the host issues everything early and all ranks wait
 -- alike for the slowest GPU. Where even the last rank to issue stays longer than the

@@ -1,11 +1,12 @@
--- By class, how a late rank spent its late steps beyond its peers in the same steps.
+-- By class, how a late rank spent its late steps beyond its peers in the same.
 --
--- Peers are the other members of its role; a class's excess is its time over all late
--- steps less the median of theirs. Waiting for others is what a late rank does less of,
--- and no part of its own excess.
+-- Peers are the other members of its role on hosts whose off_cpu was recorded as its
+-- own was; a class has as excess its time over all late steps less the median of
+-- theirs. Waiting for others is what a late rank does less of, and no part of its own
+-- excess.
 --
 -- grain:   job_id, rank, window_kind, window_from_step, class
--- reads:   straggler_score, step_budget, rank
+-- reads:   straggler_score, step_budget, rank, coverage
 --
 -- columns:
 --   job_id              VARCHAR         job
@@ -19,7 +20,15 @@
 --   affected_step_count BIGINT   count  late steps
 --   share_ratio         DOUBLE   ratio  part of all positive excess; NULL: not positive
 
-with late as (
+with watched as (
+    select
+        r.*,
+        coalesce(c.state in ('observed', 'partial'), false) as is_watched
+    from rank as r
+    left join coverage as c on r.host_id = c.host_id and c.stream = 'off_cpu'
+),
+
+late as (
     select
         s.job_id,
         s.rank,
@@ -27,9 +36,10 @@ with late as (
         s.window_from_step,
         s.affected_step_count,
         r.role,
+        r.is_watched,
         unnest(s.affected_steps) as step
     from straggler_score as s
-    inner join rank as r on s.job_id = r.job_id and s.rank = r.rank
+    inner join watched as r on s.job_id = r.job_id and s.rank = r.rank
     where s.is_accused
 ),
 
@@ -44,7 +54,11 @@ spent as (
         b.class,
         sum(b.duration_ns) as duration_ns
     from late as l
-    inner join rank as m on l.job_id = m.job_id and l.role = m.role
+    inner join watched as m
+        on
+            l.job_id = m.job_id
+            and l.role = m.role
+            and l.is_watched = m.is_watched
     inner join step_budget as b
         on m.job_id = b.job_id and m.rank = b.rank and l.step = b.step and b.is_main
     group by all

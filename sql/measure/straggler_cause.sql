@@ -55,7 +55,10 @@ select
     t.class,
     t.excess_ns,
     t.share_ratio,
-    coalesce(t.evidence, []) as evidence
+    case
+        when c.state in ('absent', 'silent') then []
+        else coalesce(t.evidence, [])
+    end as evidence
 from top as t
 inner join rank as r on t.job_id = r.job_id and t.rank = r.rank
 left join coverage as c on r.host_id = c.host_id and c.stream = 'off_cpu'

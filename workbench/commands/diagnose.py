@@ -27,7 +27,7 @@ from workbench.errors import BundleError, CaseError
 from workbench.store.case import Case, open_case
 from workbench.store.load import find_bundles
 from workbench.store.problems import NOTES
-from workbench.store.views import open_library
+from workbench.store.views import build_library, open_library
 
 if TYPE_CHECKING:
     import argparse
@@ -67,6 +67,7 @@ QUERIES = {
     "hosts": "select host_id, host_name from host order by host_name, host_id",
     "victims": "select rank, victim_rank, wait_ns from straggler_victim",
     "causes": "select code, meaning from cause",
+    "shares": "select rank, cause, share_ratio from straggler_cause",
     "clocks": "select * from model.clock_summary order by state = 'reference' desc,"
     " host_name, host_id, segment",
     "coverage": """
@@ -193,7 +194,7 @@ def case_for(inputs: Sequence[Path]) -> Path:
             return _load(path, files)
         if _holds(path, files, contents):
             narrate(f"using {path}, which holds these bundles")
-            return path
+            return _current(path)
     raise CaseError(
         f"{path} is in the way", hint="remove it, or load with: coldtrace load CASE"
     )
@@ -208,6 +209,17 @@ def _load(path: Path, files: Sequence[Path]) -> Path:
             hint="check them with: coldtrace verify BUNDLE...",
         )
     narrate(summary)
+    return path
+
+
+def _current(path: Path) -> Path:
+    """Return a case of ours after building what another version left stale in it."""
+    try:
+        with open_case(path) as case:
+            open_library(case)
+    except CaseError:
+        with open_case(path, read_only=False) as case:
+            build_library(case)
     return path
 
 
@@ -243,7 +255,6 @@ def _holds(path: Path, files: Sequence[Path], contents: set[str]) -> bool:
             rows = case.connection.execute(
                 "select content_sha256 from raw.bundle"
             ).fetchall()
-            open_library(case)
     except CaseError:
         return False
     readable = {name for name in contents if not name.startswith("unreadable ")}

@@ -50,6 +50,7 @@ class Verdict:
     hosts: pl.DataFrame
     victims: pl.DataFrame
     causes: pl.DataFrame
+    shares: pl.DataFrame
     clocks: pl.DataFrame
     coverage: pl.DataFrame
     presence: pl.DataFrame
@@ -155,7 +156,7 @@ def _facts(verdict: Verdict, row: dict[str, Any]) -> Iterator[str]:
             "late",
             f"{_short(row['magnitude_ns'])} in {row['affected_step_count']} of "
             f"{row['step_count']} steps; the job took "
-            f"{row['slowdown_ratio']:.2f} times as long as with all ranks like their role",
+            f"{row['slowdown_ratio']:.2f} times as long as if no rank were late",
         )
     yield from _field("cause", _cause(verdict, row))
     yield from _field("confidence", row["confidence"])
@@ -169,7 +170,7 @@ def _facts(verdict: Verdict, row: dict[str, Any]) -> Iterator[str]:
             yield from _field("" if number else label, line)
     if row["next_step"]:
         yield from _field("next", row["next_step"])
-    yield from _field("rows", _command(verdict, row))
+    yield from _rows(verdict, row)
 
 
 def _cause(verdict: Verdict, row: dict[str, Any]) -> str:
@@ -177,14 +178,28 @@ def _cause(verdict: Verdict, row: dict[str, Any]) -> str:
     code = row["cause"]
     if code is None:
         return "none shown"
-    return f"{code}: {known.get(code, 'not in the view cause')}"
+    meaning = known.get(code, "not in the view cause")
+    share = _share(verdict, row)
+    return f"{code}: {meaning}" + (
+        f", {100 * share:.0f} % of its excess" if share else ""
+    )
 
 
-def _command(verdict: Verdict, row: dict[str, Any]) -> str:
-    """Return the command that shows a finding's rows."""
+def _share(verdict: Verdict, row: dict[str, Any]) -> float | None:
+    """Return the part of a straggler's excess that its cause makes up."""
+    if row["finding"] != STRAGGLER or row["cause"] == "not_determined":
+        return None
+    shares = verdict.shares.filter(rank=row["rank"], cause=row["cause"])["share_ratio"]
+    return shares.max() if shares.len() else None  # pyright: ignore[reportReturnType]
+
+
+def _rows(verdict: Verdict, row: dict[str, Any]) -> Iterator[str]:
+    """Return the command that shows a finding's rows, to be pasted as it is."""
     where = " and ".join(row["evidence_keys"])
     sql = f"from {row['evidence_view']}" + (f" where {where}" if where else "")
-    return f"coldtrace query {shlex.quote(verdict.case_path)} {_quoted(sql)}"
+    path = shlex.quote(plain(verdict.case_path))
+    yield f"  {'rows':<{LABEL}}  coldtrace query {path} \\"
+    yield f"{' ' * (LABEL + 6)}{_quoted(plain(sql))}"
 
 
 def _quoted(sql: str) -> str:
@@ -203,7 +218,7 @@ def _others(verdict: Verdict, top: int) -> Iterator[str]:
         yield from _wrap(f"{plain(who)} on {host} {says} ({row['finding']})", indent="")
         if row["subject_id"] in accused:
             yield from _field("for", "; ".join(row["evidence_for"]))
-            yield from _field("rows", _command(verdict, row))
+            yield from _rows(verdict, row)
         else:
             yield from _facts(verdict, row)
     if len(rows) > top:
@@ -245,8 +260,8 @@ def _bars(verdict: Verdict) -> Iterator[str]:
         seen.sort("excess_ns", descending=True).head(MAX_BARS).sort("job_id", "rank")
     )
     # what no finding would look at must not look large
-    least = SMALL_EXCESS * (seen["own_ns"].median() or 0)
-    largest = max(shown["excess_ns"].max() or 0, least, 1)
+    owns, excesses = seen["own_ns"].to_list(), seen["excess_ns"].to_list()
+    largest = max(*excesses, SMALL_EXCESS * max(owns), 1)
     accused = {row["subject_id"] for row in verdict.of(STRAGGLER, "found")}
     hosts = {
         row["host_id"]: verdict.host_name(row["host_id"]) for row in seen.to_dicts()
