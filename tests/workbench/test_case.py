@@ -181,12 +181,12 @@ def test_the_origin_is_in_cluster_time_once_there_is_one(tmp_path: Path):
     with open_case(tmp_path / "case.duckdb", read_only=False) as made:
         made.connection.execute(
             "create schema model; create table model.clock as select host_id,"
-            " if(host_name = 'a', null, 500)::bigint as from_ns,"
-            " null::bigint as to_ns, if(host_name = 'a', 0, 1000)::bigint as offset_ns,"
+            " 500::bigint as from_ns, 10000::bigint as to_ns,"
+            " if(host_name = 'a', 0, 1000)::bigint as offset_ns,"
             " 0.01::double as rate from raw.bundle"
         )
 
-        assert made.origin_ns == 900
+        assert made.origin_ns == 904
 
 
 def test_the_origin_of_an_empty_case_is_zero():

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.builders import SECOND, case
-from tests.bundle_writer import read_zip, with_sums, write_zip
+from tests.bundle_writer import npy, read_zip, with_sums, write_zip
 from workbench.errors import CaseError
 from workbench.store.case import Case, open_case
 from workbench.store.load import LoadReport, load_bundles
@@ -469,8 +469,39 @@ def test_a_missing_column_is_null_and_named(tmp_path: Path):
 
     assert made.frame("select cpu, tid from raw.off_cpu").rows() == [(None, 1_000)]
     assert [(p.kind, p.message) for p in report.problems] == [
-        ("missing_column", "stream off_cpu has no column cpu, it is null")
+        ("missing_column", "column cpu of stream off_cpu is not there, it is null")
     ]
+
+
+def test_a_column_of_another_type_than_the_format_says_is_null(tmp_path: Path):
+    builder = case().host("a").rank(0).off_cpu(start_ns=10, duration_ns=7, cpu=3)
+    path = builder.write(tmp_path)[0]
+    members = read_zip(path)
+    manifest = json.loads(members["manifest.json"])
+    for column in manifest["streams"]["off_cpu"]["columns"]:
+        if column["name"] == "cpu":
+            column["dtype"] = "<u8"
+    members["manifest.json"] = json.dumps(manifest).encode()
+    members["events/off_cpu/000000/cpu.npy"] = npy(np.array([2**63], "<u8"))
+    write_zip(path, with_sums(members))
+
+    made, report = load(path)
+
+    assert made.frame("select cpu, tid from raw.off_cpu").rows() == [(None, 1_000)]
+    assert [(p.kind, p.message) for p in report.problems] == [
+        ("bad_column", "column cpu of stream off_cpu is <u8 and not <i2, it is null")
+    ]
+
+
+def test_a_tid_beyond_the_kernel_s_limit_is_loaded(tmp_path: Path):
+    host = case().host("a")
+    host.events("off_cpu", start_ns=[1, 2, 3], tid=[-1, 7, 2**31 - 1])
+
+    made, _ = load(host.write(tmp_path))
+
+    assert made.frame(
+        "select count(distinct thread_id), min(thread_id) >= 0 from raw.off_cpu"
+    ).rows() == [(3, True)]
 
 
 def test_a_stream_without_start_is_not_loaded(tmp_path: Path):
@@ -606,7 +637,7 @@ def test_many_chunks_arrive_in_their_order(tmp_path: Path):
         starts = made.frame("select start_ns from raw.gpu_call")["start_ns"]
 
         assert starts.to_list() == list(range(997))
-    assert calls[0] == ("a.bundle", 10, 997)
+    assert calls[0] == ("a.bundle", 40, 997)
     assert calls[-1] == ("a.bundle", 997, 997)
 
 
