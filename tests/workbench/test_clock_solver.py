@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.workbench.simulated_clocks import SimulatedJob, outside, simulated_job
-from workbench.analysis import clock_solver
+from workbench.analysis import clock_closure, clock_solver
 from workbench.analysis.clock_solver import Group, solve
 
 MATCHED_ONLY = [None] * 200
@@ -157,7 +157,7 @@ def test_of_two_hosts_that_contradict_each_other_neither_is_believed() -> None:
 def test_a_cycle_of_three_is_found_where_every_pair_alone_is_possible() -> None:
     upper = np.array([[0.0, -5.0, 9.0], [9.0, 0.0, -5.0], [-5.0, 9.0, 0.0]])
 
-    cycle, excess = clock_solver.shortest_negative_cycle(upper)
+    cycle, excess = clock_closure.shortest_negative_cycle(upper)
 
     assert sorted(cycle) == [0, 1, 2]
     assert excess == -15.0

@@ -163,11 +163,11 @@ def common_times(
 
 def tightest_points(
     constraints: Constraints, times: CommonTimes, *, windows: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return x, y [completing clock i, arriving clock j, window]: d_j - d_i <= y at x.
 
     x is the arrival.  ``d_i`` belongs to the completion, ``y`` later; what it can move
-    in that time is added to ``y``.
+    in that time is added to ``y``.  The third array has the begin of each window.
     """
     number = np.unique(constraints.rendezvous)
     edge = number[np.linspace(0, len(number), windows + 1).astype(int)[:-1]]
@@ -181,7 +181,13 @@ def tightest_points(
             _tighten(*constraints.dense(start, end, times), x[window], y[window])
     y += RATE_LIMIT * np.abs(y) + ROUNDING_NS
     y[:, np.arange(count), np.arange(count)] = np.inf
-    return x.transpose(1, 2, 0).copy(), y.transpose(1, 2, 0).copy()
+    first = np.searchsorted(window_of, np.arange(windows))
+    begin = np.where(constraints.has_arrival, times.arrival, times.completion)[first]
+    return (
+        x.transpose(1, 2, 0).copy(),
+        y.transpose(1, 2, 0).copy(),
+        np.maximum.accumulate(begin),
+    )
 
 
 def _parts(constraints: Constraints, low: int, high: int) -> list[tuple[int, int]]:
@@ -212,9 +218,11 @@ def _tighten(
 def pair_bounds(
     x: NDArray[np.float64],
     y: NDArray[np.float64],
+    at: NDArray[np.float64],
     knots: NDArray[np.float64],
     *,
     wander: float,
+    looks: int,
 ) -> NDArray[np.float64]:
     """Return upper[i, j, knot] of d_j - d_i from the points of each pair alone.
 
@@ -222,10 +230,15 @@ def pair_bounds(
     ----------
     x, y
         Points [i, j, point]: d_j - d_i <= y at x; y is inf where there is none.
+    at
+        About when the points of each number lie, ascending.
     knots
         Times at which the bounds are wanted.
     wander
         How far the rate of d_j - d_i may stray from a constant, ns per ns.
+    looks
+        Points of each pair that are looked at for a knot; wander makes those far away
+        matter little, and leaving some out is sound.
 
     Notes
     -----
@@ -236,16 +249,30 @@ def pair_bounds(
     count = len(x)
     upper = np.full((count, count, len(knots)), np.inf)
     x = np.where(np.isfinite(y), x, 0.0)
-    for i in range(count):
-        for m, knot in enumerate(knots):
+    for m, knot in enumerate(knots):
+        seen = _looked_at(at, knot, looks)
+        away, high = knot - x[:, :, seen], y[:, :, seen]
+        loose = wander * np.abs(away)
+        for i in range(count):
             upper[i, :, m] = _bound_at(
-                away=knot - x[i],
-                high=y[i] + wander * np.abs(knot - x[i]),
-                back=knot - x[:, i],
-                low=-y[:, i] - wander * np.abs(knot - x[:, i]),
+                away=away[i],
+                high=high[i] + loose[i],
+                back=away[:, i],
+                low=-high[:, i] - loose[:, i],
             )
-        upper[i, i] = 0.0
+            upper[i, i, m] = 0.0
     return upper
+
+
+def _looked_at(at: NDArray[np.float64], knot: float, looks: int) -> NDArray[np.int64]:
+    """Return points for one knot: half of them the nearest, half spread over all."""
+    if len(at) <= looks:
+        return np.arange(len(at))
+    half = looks // 2
+    first = int(np.searchsorted(at, knot)) - half // 2
+    first = min(max(first, 0), len(at) - half)
+    spread = np.linspace(0, len(at) - 1, half).astype(int)
+    return np.unique(np.concatenate([np.arange(first, first + half), spread]))
 
 
 def _bound_at(

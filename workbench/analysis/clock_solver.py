@@ -23,13 +23,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.analysis import clock_bounds, clock_line
+from workbench.analysis.clock_closure import (
+    Contradiction,
+    close,
+    contradiction,
+    is_feasible,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from workbench.analysis.clock_bounds import Constraints
+    from workbench.analysis.clock_bounds import CommonTimes, Constraints
     from workbench.analysis.clock_line import Line
 
 WANDER_FLOOR = 2e-6
@@ -44,30 +50,28 @@ WANDER_MARGIN = 2.0
 
 BISECTIONS = 7
 ROUNDS = 2
-KNOTS = {2: 129, 8: 65, 32: 33}
-"""Knots inside the matched interval, by the largest group they are meant for."""
-
-KNOTS_OF_MANY = 17
-WINDOWS = {2: 128, 8: 32}
-WINDOWS_OF_MANY = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Contradiction:
-    """A cycle of clocks whose constraints cannot all be true."""
+class Fineness:
+    """How finely a group is solved: cost goes as hosts^2 knots looks^2."""
 
-    clocks: tuple[int, ...]
-    """The cycle in order; each clock is bounded by the one before it."""
+    hosts: int
+    """Largest group it is meant for."""
 
-    excess_ns: int
-    """By how much the cycle's bounds fall short of zero, all wander allowed."""
+    knots: int
+    """Inside the matched interval."""
 
-    at_ns: int
-    """Where, in the time of ``time_of``."""
+    windows: int
+    looks: int
 
-    time_of: int
-    separated: tuple[int, ...]
-    """Clocks that are therefore not joined to others."""
+
+FINENESS = (
+    Fineness(hosts=2, knots=257, windows=512, looks=32),
+    Fineness(hosts=8, knots=129, windows=256, looks=32),
+    Fineness(hosts=32, knots=33, windows=128, looks=24),
+    Fineness(hosts=2**31, knots=17, windows=64, looks=16),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +162,8 @@ def solve(
             rest = [clock for clock in clocks if clock not in found.separated]
             waiting.extend(components(constraints, rest))
         elif len(parts := _joined(found)) > 1:
-            waiting.extend([clocks[at] for at in part] for part in parts)
+            for part in parts:
+                waiting.extend(components(constraints, [clocks[at] for at in part]))
         else:
             groups.append(found)
     return Solution(
@@ -210,12 +215,14 @@ def _solve_group(
     mine = _in_time_order(mine, lines, origin_ns)
     times = clock_bounds.common_times(mine, lines, origin_ns=origin_ns)
     matched = times.extent(mine)
-    knots = _knots(lines, [extents[clock] for clock in clocks], matched, origin_ns)
-    windows = min(_by_size(WINDOWS, len(clocks), WINDOWS_OF_MANY), _distinct(mine))
-    x, y = clock_bounds.tightest_points(mine, times, windows=windows)
-    wander, open_bounds = _wander(x, y, knots)
+    fineness = next(each for each in FINENESS if len(clocks) <= each.hosts)
+    inner = np.linspace(matched[0], max(matched[1], matched[0] + 1.0), fineness.knots)
+    ends = _ends(lines, [extents[clock] for clock in clocks], origin_ns)
+    knots = _knots(inner, ends)
+    points = Points.of(mine, times, fineness)
+    wander, open_bounds = _wander(points, knots)
     if wander is None:
-        return _contradiction(
+        return contradiction(
             open_bounds, clocks, knots, lines[reference].common_ns, reference
         )
     return Group(
@@ -224,7 +231,7 @@ def _solve_group(
         lines=tuple(lines),
         origin_ns=origin_ns,
         knots=knots,
-        upper=bounds(x, y, knots, wander=wander),
+        upper=bounds(points, knots, wander=wander),
         wander=wander,
         matched=matched,
         rendezvous_counts=counts,
@@ -246,23 +253,12 @@ def _in_time_order(
     return replace(constraints.where(order), rendezvous=rank[number][order])
 
 
-def _by_size(sizes: dict[int, int], count: int, of_many: int) -> int:
-    return next((value for size, value in sizes.items() if count <= size), of_many)
-
-
-def _distinct(constraints: Constraints) -> int:
-    return len(np.unique(constraints.rendezvous))
-
-
-def _knots(
+def _ends(
     lines: Sequence[Line],
     extents: Sequence[tuple[int, int] | None],
-    matched: tuple[float, float],
     origin_ns: int,
-) -> NDArray[np.float64]:
-    """Return even knots over the matched interval, and the ends of the captures."""
-    count = _by_size(KNOTS, len(lines), KNOTS_OF_MANY)
-    inner = np.linspace(matched[0], max(matched[1], matched[0] + 1.0), count)
+) -> tuple[float, float]:
+    """Return when the first capture began and the last ended, common time."""
     ends = [
         line.common(np.array(extent, dtype=np.int64)) - origin_ns
         for line, extent in zip(lines, extents, strict=True)
@@ -270,47 +266,65 @@ def _knots(
     ]
     first = min([float(end[0]) for end in ends], default=np.inf)
     last = max([float(end[1]) for end in ends], default=-np.inf)
-    before = [first] if first < inner[0] else []
-    after = [last] if last > inner[-1] else []
-    return np.rint(np.unique(np.concatenate([before, inner, after])))
+    return first, last
+
+
+def _knots(
+    inner: NDArray[np.float64], ends: tuple[float, float]
+) -> NDArray[np.float64]:
+    """Return the knots of the matched interval with the ends of the captures."""
+    before = [ends[0]] if ends[0] < inner[0] else []
+    after = [ends[1]] if ends[1] > inner[-1] else []
+    return np.unique(np.rint(np.concatenate([before, inner, after])))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Points:
+    """What each ordered pair's own rendezvous prove: d_j - d_i <= y at x."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    at: NDArray[np.float64]
+    looks: int
+
+    @classmethod
+    def of(
+        cls, constraints: Constraints, times: CommonTimes, fineness: Fineness
+    ) -> Points:
+        """Return the tightest points of windows of equal counts."""
+        windows = min(fineness.windows, len(np.unique(constraints.rendezvous)))
+        x, y, at = clock_bounds.tightest_points(constraints, times, windows=windows)
+        return cls(x=x, y=y, at=at, looks=fineness.looks)
+
+    def bounds(
+        self, knots: NDArray[np.float64], *, wander: float
+    ) -> NDArray[np.float64]:
+        """Return the upper bounds of each pair at the knots, not closed."""
+        return clock_bounds.pair_bounds(
+            self.x, self.y, self.at, knots, wander=wander, looks=self.looks
+        )
 
 
 def bounds(
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    knots: NDArray[np.float64],
-    *,
-    wander: float,
+    points: Points, knots: NDArray[np.float64], *, wander: float
 ) -> NDArray[np.float64]:
     """Return the closed upper bounds [i, j, knot] for one wander."""
-    upper = close(clock_bounds.pair_bounds(x, y, knots, wander=wander))
+    upper = close(points.bounds(knots, wander=wander))
     for _ in range(ROUNDS - 1):
-        at = np.broadcast_to(knots, upper.shape)
-        again = clock_bounds.pair_bounds(at, upper, knots, wander=wander)
+        x = np.broadcast_to(knots, upper.shape)
+        known = Points(x=x, y=upper, at=knots, looks=points.looks)
+        again = known.bounds(knots, wander=wander)
         upper = close(np.minimum(upper, again))
     return upper
 
 
-def close(upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the bounds tightened by every path over other clocks."""
-    closed = upper.copy()
-    for middle in range(len(closed)):
-        np.minimum(closed, closed[:, middle, None] + closed[None, middle], out=closed)
-    return closed
-
-
-def is_feasible(upper: NDArray[np.float64]) -> bool:
-    """Return whether no clock is bounded below its own time."""
-    return bool(np.einsum("iim->im", close(upper)).min() >= 0.0)
-
-
 def _wander(
-    x: NDArray[np.float64], y: NDArray[np.float64], knots: NDArray[np.float64]
+    points: Points, knots: NDArray[np.float64]
 ) -> tuple[float | None, NDArray[np.float64]]:
     """Return the wander to allow (None: none up to the limit) and the last bounds."""
 
     def tried(wander: float) -> NDArray[np.float64]:
-        return clock_bounds.pair_bounds(x, y, knots, wander=wander)
+        return points.bounds(knots, wander=wander)
 
     low = WANDER_FLOOR / WANDER_MARGIN
     upper = tried(low)
@@ -327,64 +341,3 @@ def _wander(
         else:
             low = middle
     return WANDER_MARGIN * high, upper
-
-
-def _contradiction(
-    upper: NDArray[np.float64],
-    clocks: Sequence[int],
-    knots: NDArray[np.float64],
-    origin_ns: int,
-    reference: int,
-) -> Contradiction:
-    """Return the shortest negative cycle and the clocks that it separates."""
-    both = (upper + upper.transpose(1, 0, 2)).min(axis=2)
-    np.fill_diagonal(both, 0.0)
-    if (both < 0).any():
-        i, j = (int(at) for at in np.unravel_index(both.argmin(), both.shape))
-        knot = int((upper[i, j] + upper[j, i]).argmin())
-        cycle, excess = (i, j), float(both[i, j])
-        blamed = _most_blamed(both < 0, cycle)
-    else:
-        negative = np.einsum("iim->im", close(upper)).min(axis=0)
-        knot = int(negative.argmin())
-        cycle, excess = shortest_negative_cycle(upper[:, :, knot])
-        blamed = cycle
-    return Contradiction(
-        clocks=tuple(clocks[at] for at in cycle),
-        excess_ns=round(-excess),
-        at_ns=origin_ns + round(knots[knot]),
-        time_of=clocks[reference],
-        separated=tuple(clocks[at] for at in sorted(set(blamed))),
-    )
-
-
-def _most_blamed(
-    contradicts: NDArray[np.bool_], cycle: tuple[int, ...]
-) -> tuple[int, ...]:
-    """Return the clock that contradicts more others than any other does, or the cycle.
-
-    One clock against many is at fault by itself; between two nothing tells which.
-    """
-    counts = contradicts.sum(axis=1)
-    most = np.flatnonzero(counts == counts.max())
-    return (int(most[0]),) if len(most) == 1 else cycle
-
-
-def shortest_negative_cycle(
-    upper: NDArray[np.float64],
-) -> tuple[tuple[int, ...], float]:
-    """Return a negative cycle with the fewest clocks, and its sum."""
-    count = len(upper)
-    paths, step = [upper.copy()], []
-    np.fill_diagonal(paths[0], np.inf)
-    while len(paths) <= count:
-        sums = paths[-1][:, :, None] + paths[0][None]
-        step.append(sums.argmin(axis=1))
-        paths.append(sums.min(axis=1))
-        start = int(paths[-1].diagonal().argmin())
-        if paths[-1][start, start] < 0:
-            cycle = [start]
-            for before in reversed(step):
-                cycle.append(int(before[start, cycle[-1]]))
-            return tuple(reversed(cycle)), float(paths[-1][start, start])
-    raise ValueError("no cycle is negative")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from workbench.analysis.clock_solver import Contradiction, Group, Solution
+    from workbench.analysis.clock_closure import Contradiction
+    from workbench.analysis.clock_solver import Group, Solution
     from workbench.analysis.clock_tables import HostClock
 
 WIDE_NS = 1_000_000

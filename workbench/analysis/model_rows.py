@@ -24,7 +24,7 @@ def replace_rows(
 ) -> None:
     """Make `columns` the rows of the model's table, matched by name."""
     connection = case.connection
-    connection.execute(f"delete from model.{table}")  # noqa: S608 -- a table of ours
+    connection.execute(f"delete from model.{table}")
     arrays = {
         name: values
         for name, values in columns.items()
@@ -44,7 +44,7 @@ def _insert_arrays(
     names = ", ".join(arrays)
     connection.register("model_rows", dict(arrays))
     connection.execute(
-        f"insert into model.{table} ({names}) select {names} from model_rows"  # noqa: S608 -- names of ours
+        f"insert into model.{table} ({names}) select {names} from model_rows"
     )
     connection.unregister("model_rows")
 
@@ -63,6 +63,6 @@ def _insert_lists(
     if rows:
         marks = ", ".join("?" * len(columns))
         connection.executemany(
-            f"insert into model.{table} ({', '.join(columns)}) values ({marks})",  # noqa: S608 -- names of ours
+            f"insert into model.{table} ({', '.join(columns)}) values ({marks})",
             rows,
         )
