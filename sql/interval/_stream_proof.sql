@@ -8,7 +8,7 @@
 -- is.
 --
 -- grain:       host_id, pid, is_device_wide, stream_handle, covers_until_ns
--- reads:       stg_gpu_call
+-- reads:       _gpu_sync
 -- materialize: yes
 -- caveat:      a process with several devices is taken to synchronise all of them; the
 --              implicit ordering of the legacy default stream proves nothing here
@@ -23,58 +23,7 @@
 --   sync_start_ns   BIGINT   ns  entry of the call that proves it, host MONOTONIC
 --   end_ns          BIGINT   ns  return of the call that proves it, host MONOTONIC
 
-with call as (
-    select
-        host_id,
-        pid,
-        operation,
-        start_ns,
-        start_ns + coalesce(duration_ns, 0) as end_ns,
-        coalesce(stream_handle, 0) as stream_handle,
-        object_handle
-    from stg_gpu_call
-    where
-        operation in (
-            'stream_sync', 'device_sync', 'event_sync', 'event_query', 'stream_query',
-            'event_record', 'stream_wait'
-        )
-        and coalesce(return_code, 0) = 0
-        and not is_open
-        and not is_captured
-),
-
-recorded as (
-    select
-        host_id,
-        pid,
-        object_handle,
-        start_ns,
-        stream_handle
-    from call
-    where operation = 'event_record'
-),
-
-through_event as (
-    select
-        c.host_id,
-        c.pid,
-        c.operation,
-        c.start_ns,
-        c.end_ns,
-        c.stream_handle as waiting_stream_handle,
-        r.stream_handle,
-        r.start_ns as recorded_ns
-    from call as c
-    asof inner join recorded as r
-        on
-            c.host_id = r.host_id
-            and c.pid = r.pid
-            and c.object_handle = r.object_handle
-            and c.start_ns >= r.start_ns
-    where c.operation in ('event_sync', 'event_query', 'stream_wait')
-),
-
-direct as (
+with direct as (
     select
         host_id,
         pid,
@@ -86,22 +35,22 @@ direct as (
             sync_start_ns := start_ns,
             proof := if(operation = 'stream_query', 'query', operation)
         ) as best
-    from call
+    from _gpu_sync
     where operation in ('stream_sync', 'device_sync', 'stream_query')
     union all
     select
         host_id,
         pid,
         false as is_device_wide,
-        stream_handle,
+        event_stream_handle as stream_handle,
         recorded_ns as covers_until_ns,
         struct_pack(
             end_ns := end_ns,
             sync_start_ns := start_ns,
             proof := if(operation = 'event_query', 'query', operation)
         ) as best
-    from through_event
-    where operation in ('event_sync', 'event_query')
+    from _gpu_sync
+    where operation in ('event_sync', 'event_query') and recorded_ns is not null
 ),
 
 best_direct as (
@@ -124,17 +73,17 @@ carried as (
         w.host_id,
         w.pid,
         false as is_device_wide,
-        w.stream_handle,
+        w.event_stream_handle as stream_handle,
         w.recorded_ns as covers_until_ns,
         d.best
-    from through_event as w
+    from _gpu_sync as w
     asof inner join best_direct as d
         on
             w.host_id = d.host_id
             and w.pid = d.pid
-            and w.waiting_stream_handle = d.stream_handle
+            and w.stream_handle = d.stream_handle
             and w.end_ns <= d.covers_until_ns
-    where w.operation = 'stream_wait'
+    where w.operation = 'stream_wait' and w.recorded_ns is not null
 ),
 
 every as (
