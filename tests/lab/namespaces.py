@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 _CGROUP_PREFIX = "coldtrace-lab-"
 _SUBNET = "10.77.0"
 _INTERFACE = "eth0"
-# Jobs come before other work on the machine, which would make a label untrue.
-_FIRST = ("nice", "-n", "-10")
+# Jobs and their recorders come before other work on the machine, which would make a
+# label untrue.
+FIRST = ("nice", "-n", "-10")
 
 _HOLD = """
 set -e
@@ -90,7 +91,7 @@ class LabHost:
         """Start a command in this host and in its cgroup, as part of its job."""
         words = self.words(command, cwd=cwd)
         return subprocess.Popen(
-            [*_FIRST, "sh", "-c", _JOIN, str(self.cgroup), *words],
+            [*FIRST, "sh", "-c", _JOIN, str(self.cgroup), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -190,7 +191,7 @@ def _open_host(
 def _hold(name: str, folder: Path, cgroup: Path) -> subprocess.Popen[bytes]:
     new = ["unshare", "--net", "--uts", "--mount", "--propagation", "private"]
     holder = subprocess.Popen(
-        [*_FIRST, *new, "sh", "-c", _HOLD, "hold", name, str(folder), str(cgroup)],
+        [*FIRST, *new, "sh", "-c", _HOLD, "hold", name, str(folder), str(cgroup)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.lab.namespaces import FIRST
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -119,7 +121,7 @@ def _start(host: LabHost, out_dir: Path, words: Sequence[str]) -> Recorder:
     out_dir.mkdir(parents=True)
     command = [PYTHON, "-m", "capture", "record", "-o", out_dir]
     process = subprocess.Popen(
-        host.words([*command, "--cgroup", host.cgroup, *words], cwd=ROOT),
+        [*FIRST, *host.words([*command, "--cgroup", host.cgroup, *words], cwd=ROOT)],
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )

@@ -58,6 +58,7 @@ class Scenario:
     ranks_a_host: int
     options: Mapping[str, object]
     truth: Truth
+    hosts: tuple[str, ...] = HOSTS
     hog: Hog | None = None
     record_words: Sequence[str] = field(default=())
 
@@ -74,7 +75,7 @@ def run_scenario(scenario: Scenario, out_dir: Path) -> Recording:
     """Run a scenario under one recorder a host, and return bundles and label."""
     libraries = [word for path in _libraries(scenario) for word in ("--library", path)]
     words = [*libraries, *scenario.record_words]
-    with lab(*HOSTS) as made, recorders(made, out_dir, words=words) as running:
+    with lab(*scenario.hosts) as made, recorders(made, out_dir, words=words) as running:
         with _hogging(scenario.hog):
             start = start_mpi_job if scenario.kind == "mpi" else start_nccl_job
             job = start(

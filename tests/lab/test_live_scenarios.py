@@ -6,6 +6,7 @@ known.  Nobody but the labelled rank is accused of anything.
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -66,3 +67,25 @@ def test_a_live_recording_is_diagnosed_as_its_label_says(
         wrong = mismatches(case, recording.truth)
 
     assert wrong == []
+
+
+def test_bcc_leads_to_the_same_verdict_from_all_three_streams(tmp_path: Path) -> None:
+    # One host: removing a probe of this loader takes the kernel a tenth of a second.
+    scenario = dataclasses.replace(
+        slow_input(steps=40),
+        hosts=("hosta",),
+        ranks_a_host=4,
+        record_words=("--loader", "bcc"),
+    )
+
+    recording = recorded(scenario, tmp_path)
+
+    with diagnose(recording.bundles) as case:
+        wrong = mismatches(case, recording.truth)
+        streams = case.frame(
+            "select distinct stream from raw.bundle_stream where row_count > 0"
+        )
+        loaders = case.frame("select loader from raw.bundle").rows()
+    assert wrong == []
+    assert loaders == [("bcc",)]
+    assert sorted(streams["stream"]) == ["collective", "gpu_call", "off_cpu"]
