@@ -1,8 +1,8 @@
 -- Cluster time of each host, proved: the truth lies within error_ns.
 --
 -- ts_ns = start_ns + offset_ns + ((start_ns - from_ns) * rate)::bigint, of the row with
--- from_ns <= start_ns < to_ns. Cluster time is the MONOTONIC of the reference host of the
--- group; times of two groups must not be compared. Rows of a host join without a
+-- from_ns <= start_ns < to_ns. Cluster time is the MONOTONIC of the reference host of
+-- the group; times of two groups must not be compared. Rows of a host join without a
 -- jump, except where a suspend cuts its clock.
 --
 -- grain:   host_id, from_ns
@@ -11,15 +11,17 @@
 --
 -- columns:
 --   host_id          INTEGER         host
---   clock_group_id   INTEGER         group of hosts with one cluster time: host_id of its
---                                    reference; negative: a part of a host that was cut
---                                    off by a suspend and met nobody
+--   clock_group_id   INTEGER         group of hosts with one cluster time: host_id of
+--                                    its reference; negative: a part of a host that was
+--                                    cut off by a suspend and met nobody
 --   from_ns          BIGINT   ns     row holds from here, host MONOTONIC
 --   to_ns            BIGINT   ns     to here, exclusive; first and last rows are open
 --                                    far beyond any time
 --   offset_ns        BIGINT   ns     cluster time less host time at from_ns
 --   rate             DOUBLE          change of the offset, ns per ns
 --   error_ns         BIGINT   ns     half-width of the band to the reference
---   method           VARCHAR         reference, rendezvous, or own clock (joined with none)
+--   method           VARCHAR         reference, rendezvous, or own clock (joined with
+--                                    none)
 --   constraint_count BIGINT   count  rendezvous this host took part in
---   wander_ppb       BIGINT   ppb    how far the rate of two clocks may stray from constant
+--   wander_ppb       BIGINT   ppb    how far the rate of two clocks may stray from
+--                                    constant

@@ -1,8 +1,8 @@
 -- Cycles of hosts whose rendezvous cannot all be true, whatever their clocks did.
 --
--- Even with 50 ppm of wander the bounds round the cycle fall short of zero. Something is
--- wrong with a bundle, not with a clock: calls matched that do not belong together, a
--- clock that was stepped, an edited file. The separated hosts are not joined.
+-- Even with 50 ppm of wander the bounds round the cycle fall short of zero. Something
+-- is wrong with a bundle, not with a clock: calls matched that do not belong together,
+-- a clock that was stepped, an edited file. The separated hosts are not joined.
 --
 -- grain:   contradiction_id
 --

@@ -1,8 +1,8 @@
 -- Error of the difference of two hosts' cluster times, proved.
 --
--- Half-width of the band of the difference about what the two mapped times differ by. The
--- sum of two hosts' own errors would be up to twice too wide. A host with itself has
--- no row: its error is zero. Hosts of different groups have none: they are not
+-- Half-width of the band of the difference about what the two mapped times differ by.
+-- The sum of two hosts' own errors would be up to twice too wide. A host with itself
+-- has no row: its error is zero. Hosts of different groups have none: they are not
 -- comparable.
 --
 -- grain:   host_id, other_host_id, from_ts_ns

@@ -20,7 +20,8 @@
 --   last_ratio        DOUBLE   ratio  share of them where this host arrived last; NULL:
 --                                     not known
 --   rate              DOUBLE          mean change of the offset, ns per ns
---   wander_ppb        BIGINT   ppb    how far the rate of two clocks may stray from constant
+--   wander_ppb        BIGINT   ppb    how far the rate of two clocks may stray from
+--                                     constant
 --   from_ns           BIGINT   ns     start of the matched interval, host MONOTONIC
 --   to_ns             BIGINT   ns     its end
 --   offset_start_ns   BIGINT   ns     cluster time less host time at the start

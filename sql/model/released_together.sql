@@ -4,14 +4,14 @@
 -- exits; rows stand only where it lies inside the proved band.
 --
 -- grain:   host_id, from_ns
--- caveat:  an assumption, not a proof: error_ns is half of the 5 to 95 % spread of the exit
---          differences. A magnitude may use it and says so; order never does
+-- caveat:  an assumption, not a proof: error_ns is half of the 5 to 95 % spread of the
+--          exit differences. A magnitude may use it and says so; order never does
 --
 -- columns:
 --   host_id          INTEGER         host
---   clock_group_id   INTEGER         group of hosts with one cluster time: host_id of its
---                                    reference; negative: a part of a host that was cut
---                                    off by a suspend and met nobody
+--   clock_group_id   INTEGER         group of hosts with one cluster time: host_id of
+--                                    its reference; negative: a part of a host that was
+--                                    cut off by a suspend and met nobody
 --   from_ns          BIGINT   ns     row holds from here, host MONOTONIC
 --   to_ns            BIGINT   ns     to here, exclusive; first and last rows are open
 --                                    far beyond any time

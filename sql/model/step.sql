@@ -1,13 +1,14 @@
 -- Steps of each rank: from the completion of one marking call to that of the next.
 --
 -- Steps are found in the calls on the job's widest communicator: the smallest period of
--- their signature (operation, elements, type) is one step, its last call the marker. The
--- number counts periods by the calls' own numbers, so it is the same on every rank. A
--- rank has no row for a step of which it shows no begin or no end.
+-- their signature (operation, elements, type) is one step, its last call the marker.
+-- The number counts periods by the calls' own numbers, so it is the same on every rank.
+-- A rank has no row for a step of which it shows no begin or no end.
 --
 -- grain:     host_id, job_id, rank, step
 -- exclusive: yes
--- caveat:    where no period is found each call is a step of its own, with low confidence
+-- caveat:    where no period is found each call is a step of its own, with low
+--            confidence
 --
 -- columns:
 --   host_id      INTEGER         host of the rank

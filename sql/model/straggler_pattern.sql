@@ -16,5 +16,6 @@
 --   step_count          BIGINT   count  steps in the window in which the rank is seen
 --   affected_step_count BIGINT   count  steps in which it was late
 --   affected_steps      BIGINT[]        their numbers
---   period_steps        BIGINT          steps from one late step to the next, if regular
+--   period_steps        BIGINT          steps from one late step to the next, if
+--                                       regular
 --   magnitude_ns        BIGINT   ns     median excess of the late steps; NULL: none

@@ -7,8 +7,9 @@
 --
 -- grain:   job_id, rank, window_kind, window_from_step
 -- caveat:  a role of one or two members has no median that could tell which is late
--- source:  slowdown and what-if after "Understanding Stragglers in Large Model Training",
---          OSDI 2025, with the median of the role in place of the mean over all
+-- source:  slowdown and what-if after "Understanding Stragglers in Large Model
+--          Training", OSDI 2025, with the median of the role in place of the mean over
+--          all
 --
 -- columns:
 --   job_id              VARCHAR         job
@@ -27,5 +28,6 @@
 --   job_alone_ns        BIGINT   ns     job with only this rank as recorded
 --   job_actual_ns       BIGINT   ns     job as recorded, on paper
 --   wait_ns             BIGINT   ns     time this rank waited for others: its stay in
---                                       each rendezvous less the shortest one, clock-free
+--                                       each rendezvous less the shortest one,
+--                                       clock-free
 --   role_median_wait_ns BIGINT   ns     median of that over the role
