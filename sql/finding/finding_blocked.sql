@@ -45,7 +45,8 @@ select
         else 'high'
     end as confidence,
     'wait_span' as evidence_view,
-    ['host_id = ' || host_id, 'class = ''' || top_class || ''''] as evidence_keys,
+    ['host_id = ' || host_id, 'rank = ' || rank, 'class = ''' || top_class || '''']
+        as evidence_keys,
     [
         'time budget: ' || top_class || ' in ' || affected_step_count || ' of '
         || step_count || ' steps, ' || round(magnitude_ns / 1e6, 1)

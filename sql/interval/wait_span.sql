@@ -16,6 +16,7 @@
 --   thread_id       INTEGER      thread on that host
 --   start_ns        BIGINT   ns  lost the CPU, host MONOTONIC
 --   is_totals_only  BOOLEAN      the row carries only skipped_ns
+--   rank            INTEGER      global rank of the thread
 --   class           VARCHAR      class of step_budget of the blocked part
 --   outer_class     VARCHAR      class of the outer_span around it; NULL: in none
 --   runq_class      VARCHAR      class of the part that waits for a CPU
@@ -33,13 +34,14 @@
 with away as (
     select
         o.*,
+        t.rank,
         coalesce(o.duration_ns, 0) as away_ns,
         case
             when o.is_yielded then 0
             else least(coalesce(o.runq_latency_ns, 0), coalesce(o.duration_ns, 0))
         end as runq_ns
     from stg_off_cpu as o
-    semi join _step_thread as t on o.host_id = t.host_id and o.thread_id = t.thread_id
+    inner join _step_thread as t on o.host_id = t.host_id and o.thread_id = t.thread_id
     where not o.is_open
 ),
 
@@ -60,6 +62,7 @@ select
     i.thread_id,
     i.start_ns,
     i.is_totals_only,
+    i.rank,
     case
         when i.outer_class <> 'launch_gap' then i.outer_class
         when i.is_yielded then 'yielded'

@@ -107,8 +107,9 @@ select
             case
                 when not is_ordered and not is_contradicted
                     then coalesce(
-                        'clocks: abstain, it came last by '
-                        || round(margin_ns / 1e6, 1) || ' ms with an error of '
+                        'clocks: abstain, it came ' || round(abs(margin_ns) / 1e6, 1)
+                        || if(margin_ns < 0, ' ms before', ' ms after')
+                        || ' the last other rank, with an error of '
                         || round(clock_error_ns / 1e6, 1) || ' ms',
                         'clocks: abstain, its host has no common time with the others'
                     )

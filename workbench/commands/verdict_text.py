@@ -88,11 +88,12 @@ def report(verdict: Verdict, *, top: int) -> Iterator[str]:
 
 def _headline(verdict: Verdict) -> str:
     found = verdict.of(STRAGGLER, "found")
-    if len({row["subject_id"] for row in found}) == 1:
-        return _sentence(verdict, found[0])
-    if found:
-        names = ", ".join(dict.fromkeys(f"rank {row['subject_id']}" for row in found))
-        return plain(f"{names} held the job up, each by itself")
+    main = [row for row in found if row["step_count"] == _most_steps(found)]
+    names = list(dict.fromkeys(str(row["subject_id"]) for row in main))
+    if len(names) == 1:
+        return _sentence(verdict, main[0])
+    if names:
+        return f"{len(names)} ranks held the job up: {', '.join(names)}"
     counts = _counts(verdict)
     if not counts:
         return "no rank is known in this case: nothing can be said of any"
@@ -101,6 +102,11 @@ def _headline(verdict: Verdict) -> str:
     if counts.get("not_observed"):
         return "whether a rank held the job up cannot be seen in this capture"
     return "whether a rank held the job up cannot be decided from this capture"
+
+
+def _most_steps(rows: list[dict[str, Any]]) -> int:
+    """Return the steps of the whole run, or of the widest window with a late one."""
+    return max(row["step_count"] for row in rows)
 
 
 def _sentence(verdict: Verdict, row: dict[str, Any]) -> str:
