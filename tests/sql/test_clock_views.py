@@ -50,7 +50,7 @@ def clock_views(*spans: dict[str, Any], kind: str = "mpi") -> DuckDBPyConnection
     for span in spans:
         marks = ", ".join("?" * len(SPAN))
         connection.execute(
-            f"insert into collective_span values ({marks})",  # noqa: S608 -- marks
+            f"insert into collective_span values ({marks})",
             list((SPAN | span).values()),
         )
     for name in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from tests.builders import SECOND, case
 from tests.workbench.made_jobs import MILLISECOND, loaded_job, work_of
 from workbench.analysis import clock_model
+from workbench.cli import main
 from workbench.commands import clocks as clocks_command
 
 if TYPE_CHECKING:
@@ -177,6 +179,18 @@ def test_clocks_prints_offset_band_and_reason_within_the_page(
         text.split()
     )
     assert "band" in text
+
+
+def test_clocks_prints_one_row_a_host_as_json(
+    late_rank: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["clocks", str(late_rank.path), "--format", "json"])
+
+    rows = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert [row["host_name"] for row in rows] == ["a", "b"]
+    assert [row["state"] for row in rows] == ["reference", "proved"]
+    assert int(rows[1]["offset_start_ns"]) == pytest.approx(-OFFSET_NS, rel=1e-3)
 
 
 def test_hosts_that_never_met_keep_their_own_time(tmp_path: Path) -> None:

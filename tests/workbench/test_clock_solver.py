@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.workbench.simulated_clocks import SimulatedJob, outside, simulated_job
-from workbench.analysis import clock_closure, clock_solver
+from workbench.analysis import clock_closure, clock_solver, clock_tables
 from workbench.analysis.clock_solver import Group, solve
+from workbench.analysis.clock_tables import HostClock
 
 MATCHED_ONLY = [None] * 200
 
@@ -105,6 +108,16 @@ def test_no_rendezvous_at_all_leaves_every_host_alone() -> None:
     assert solution.alone == (0, 1, 2)
 
 
+def test_a_bound_on_one_side_alone_joins_nobody() -> None:
+    both = simulated_job(2, 50).constraints()
+    one_way = replace(both, has_arrival=both.clock == 0, has_completion=both.clock == 1)
+
+    solution = solve(one_way, extents=MATCHED_ONLY[:2])
+
+    assert solution.groups == ()
+    assert solution.alone == (0, 1)
+
+
 def test_a_single_rendezvous_bounds_two_clocks() -> None:
     job = simulated_job(2, 1)
 
@@ -190,3 +203,47 @@ def test_the_error_of_a_difference_is_below_the_sum_of_two_errors() -> None:
     others = [at for at in range(8) if at != group.reference]
     pair = group.pair_error()[np.ix_(others, others)]
     assert np.median(pair) < 0.8 * np.median(summed[np.ix_(others, others)])
+
+
+def three_clocks(count: int = 600) -> SimulatedJob:
+    """Return case 8: B is 11.56 s ahead, C drifts by 40 ppm, exits jitter by 0.8 ms."""
+    random = np.random.default_rng(8)
+    met = np.arange(1, count + 1) * 0.5
+    arrival = met + random.uniform(0, 1e-3, (3, count))
+    completion = arrival.max(axis=0) + random.uniform(0, 0.8e-3, (3, count))
+    return SimulatedJob(
+        arrival=arrival,
+        completion=completion,
+        offset_ns=(0, 11_560_000_000, 777_000_000_000_000),
+        rate=np.array([0.0, 0.0, 40e-6]),
+        wander=np.zeros(3),
+        period=100.0,
+        phase=np.zeros(3),
+    )
+
+
+def test_offset_and_drift_of_three_clocks_are_recovered() -> None:
+    job = three_clocks()
+
+    group = solved(job)
+
+    rows = clock_tables.clock_rows(
+        group,
+        [
+            HostClock(
+                host_id=at,
+                host_name=f"h{at}",
+                segment=0,
+                from_ns=None,
+                to_ns=None,
+                extent=None,
+            )
+            for at in range(3)
+        ],
+    )
+    at_knots = [rows["offset_ns"][rows["host_id"] == host][1:-1] for host in range(3)]
+    times = [rows["from_ns"][rows["host_id"] == host][1:-1] for host in range(3)]
+    drift = np.polyfit(times[2] - times[2][0], -at_knots[2].astype(float), 1)[0]
+    assert np.abs(at_knots[1] + 11_560_000_000).max() < 500_000
+    assert drift == pytest.approx(40e-6, abs=1e-6)
+    assert outside(group, job)[0] == 0

@@ -145,10 +145,9 @@ def _parts_of(
         begin = cut_to
     edges.append((begin, None, False))
     for segment, (from_ns, to_ns, is_cut_off) in enumerate(edges):
-        low = max(
-            host["start_ns"], from_ns if from_ns is not None else host["start_ns"]
-        )
-        high = min(host["stop_ns"], to_ns if to_ns is not None else host["stop_ns"])
+        low, high = host["start_ns"], host["stop_ns"]
+        low = low if from_ns is None else max(low, from_ns)
+        high = high if to_ns is None else min(high, to_ns)
         yield HostClock(
             host_id=host["host_id"],
             host_name=host["host_name"],

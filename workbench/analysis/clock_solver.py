@@ -68,7 +68,7 @@ class Fineness:
 
 FINENESS = (
     Fineness(hosts=2, knots=257, windows=512, looks=32),
-    Fineness(hosts=8, knots=129, windows=256, looks=32),
+    Fineness(hosts=8, knots=65, windows=256, looks=32),
     Fineness(hosts=32, knots=33, windows=128, looks=24),
     Fineness(hosts=2**31, knots=17, windows=64, looks=16),
 )
