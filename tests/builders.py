@@ -5,22 +5,27 @@
     built = (
         case()
         .host("a")
-        .rank(0).collective(start_ns=1_000, duration_ns=500)
-        .rank(1).collective(start_ns=1_300, duration_ns=200)
+        .rank(0)
+        .collective(start_ns=1_000, duration_ns=500)
+        .rank(1)
+        .collective(start_ns=1_300, duration_ns=200)
         .host("b", offset_ns=7_000_000, rate=20e-6)
-        .rank(2).collective(start_ns=1_100, duration_ns=400)
-        .rank(2).off_cpu(start_ns=500, duration_ns=300, off_state="disk")
+        .rank(2)
+        .collective(start_ns=1_100, duration_ns=400)
+        .rank(2)
+        .off_cpu(start_ns=500, duration_ns=300, off_state="disk")
         .build(tmp_path)
     )
     built.frame("select * from raw.collective")
 
 Times are true time; what a host's bundle holds is its own clock, true time plus
-``offset_ns`` plus ``rate`` times true time.  Facts (process, thread, rank, communicator,
-probe, host, clock readings) follow from the events.  ``host``, ``rank`` and ``thread``
-return what is there already when asked again, and can be called from any link of the
-chain.
+``offset_ns`` plus ``rate`` times true time.  Facts (process, thread, rank,
+communicator, probe, host, clock readings) follow from the events.  ``host``, ``rank``
+and ``thread`` return what is there already when asked again, and can be called from any
+link of the chain.
 """
 
+# ruff: noqa: ANN401 - columns of every type pass through
 from __future__ import annotations
 
 import uuid
@@ -160,7 +165,9 @@ class HostBuilder(_Link):
         """Return the main thread of the process that is `rank`."""
         pid = 1_000 + rank if pid is None else pid
         if pid not in self.threads:
-            local = sum(thread.rank_number is not None for thread in self.threads.values())
+            local = sum(
+                thread.rank_number is not None for thread in self.threads.values()
+            )
             thread = self.thread(pid, pid=pid)
             thread.rank_number = rank
             row = {
@@ -264,7 +271,9 @@ class HostBuilder(_Link):
 class ThreadBuilder(_Link):
     """One thread; its methods add events and return it."""
 
-    def __init__(self, owner: HostBuilder, pid: int, tid: int, start_ticks: int) -> None:
+    def __init__(
+        self, owner: HostBuilder, pid: int, tid: int, start_ticks: int
+    ) -> None:
         self.owner = owner
         self.case = owner.case
         self.pid, self.tid, self.start_ticks = pid, tid, start_ticks
@@ -303,7 +312,9 @@ class ThreadBuilder(_Link):
             row["collective_seq"] = number
         if (child := columns.pop("child", None)) is not None:
             row["child_ref"] = self.owner.communicator_ref(child, self)
-        return self._event("collective", operation, start_ns, duration_ns, row | columns)
+        return self._event(
+            "collective", operation, start_ns, duration_ns, row | columns
+        )
 
     def gpu_call(
         self,

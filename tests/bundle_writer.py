@@ -1,8 +1,8 @@
 """A second writer of bundles, for tests only.
 
-It follows ``capture/BUNDLE.md`` and shares no code with the recorder: the columns, their
-types and companions are read from the tables of that page, so a test of the reader is a
-test against the specification.
+It follows ``capture/BUNDLE.md`` and shares no code with the recorder: the columns,
+their types and companions are read from the tables of that page, so a test of the
+reader is a test against the specification.
 """
 
 from __future__ import annotations
@@ -71,13 +71,15 @@ def spec_columns(stream: str) -> tuple[SpecColumn, ...]:
 def full_columns(
     stream: str, given: Mapping[str, NDArray[Any]], count: int
 ) -> dict[str, NDArray[Any]]:
-    """Return every column of a stream; what is not given is 0 and, where it can, null."""
+    """Return every column of a stream; what is not given is 0, or null where it can."""
     columns: dict[str, NDArray[Any]] = {}
     for column in spec_columns(stream):
         if column.name in given:
             array = np.asarray(given[column.name]).astype(column.dtype)
         elif column.name.startswith("has_"):
-            covered = [c.name for c in spec_columns(stream) if c.valid_by == column.name]
+            covered = [
+                c.name for c in spec_columns(stream) if c.valid_by == column.name
+            ]
             is_given = any(name in given for name in covered)
             array = np.full(count, is_given, column.dtype)
         else:
@@ -106,7 +108,9 @@ def chunk_members(
     members: dict[str, bytes] = {}
     sizes: list[int] = []
     for index, start in enumerate(range(0, count, chunk_rows)):
-        part = {name: array[start : start + chunk_rows] for name, array in columns.items()}
+        part = {
+            name: array[start : start + chunk_rows] for name, array in columns.items()
+        }
         sizes.append(len(part["start_ns"]))
         for name, array in part.items():
             members[f"events/{stream}/{index:06d}/{name}.npy"] = npy(array)
@@ -116,7 +120,9 @@ def chunk_members(
 def with_sums(members: Mapping[str, bytes]) -> dict[str, bytes]:
     """Return members with the ``SHA256SUMS`` that fits them, as the last."""
     kept = {name: data for name, data in members.items() if name != "SHA256SUMS"}
-    lines = [f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in kept.items()]
+    lines = [
+        f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in kept.items()
+    ]
     return kept | {"SHA256SUMS": "".join(lines).encode()}
 
 

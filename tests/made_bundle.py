@@ -86,8 +86,10 @@ class MadeBundle:
                         [any(row.get(c) is not None for c in covered) for row in rows]
                     )
             parts.append(part)
-        for given in self.host.bulk[stream]:
-            parts.append(full_columns(stream, given, len(given["start_ns"])))
+        parts += [
+            full_columns(stream, given, len(given["start_ns"]))
+            for given in self.host.bulk[stream]
+        ]
         if not parts:
             return full_columns(stream, {}, 0)
         return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
@@ -150,7 +152,10 @@ class MadeBundle:
             "version": 1,
             "capture_id": hashlib.sha256(self.host.name.encode()).hexdigest()[:8],
             "created_by": {"name": "coldtrace-tests", "version": "1"},
-            "host": {**self._host_fact(), "machine_id": self._host_fact()["machine_id"]},
+            "host": {
+                **self._host_fact(),
+                "machine_id": self._host_fact()["machine_id"],
+            },
             "capture": self._capture() | {"job_ids": [] if job is None else [job]},
             "streams": streams,
             "operations": {str(c): name for name, c in names["operations"].items()},
@@ -200,7 +205,7 @@ class MadeBundle:
 
     def _facts(self) -> dict[str, list[dict[str, Any]]]:
         given = self.host.facts
-        facts = {
+        return {
             "host": [self._host_fact()],
             "process": [self._seen(row) for row in given["process"]],
             "thread": [self._seen(row) for row in given["thread"]],
@@ -211,7 +216,6 @@ class MadeBundle:
             "probe": given["probe"] or self._probes(),
             "loss": given["loss"],
         }
-        return facts
 
     def _seen(self, row: dict[str, Any]) -> dict[str, Any]:
         seen = self.start_ns if row["first_ns"] is None else row["first_ns"]
@@ -219,14 +223,20 @@ class MadeBundle:
 
     def _rank(self, row: dict[str, Any]) -> dict[str, Any]:
         ranks = {
-            r["rank"] for host in self.host.case.hosts.values() for r in host.facts["rank"]
+            r["rank"]
+            for host in self.host.case.hosts.values()
+            for r in host.facts["rank"]
         }
         size = max(ranks) + 1 if row["world_size"] is None else row["world_size"]
         return row | {"world_size": size}
 
     def _communicators(self) -> list[dict[str, Any]]:
         case = self.host.case
-        ranks = {t.pid: t.rank_number for t in self.host.threads.values()}
+        ranks = {
+            thread.pid: thread.rank_number
+            for thread in self.host.threads.values()
+            if thread.rank_number is not None
+        }
         rows = []
         for (label, pid), ref in self.host.refs.items():
             members = sorted(case.members[label])

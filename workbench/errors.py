@@ -3,13 +3,13 @@
 ::
 
     WorkbenchError                    message, hint
-    ├─ BundleError                    + path of the bundle, kind (the word of raw.load_problem)
+    ├─ BundleError                    + path, kind (the word of raw.load_problem)
     │  ├─ ManifestError               + where ("streams.off_cpu.row_count")
     │  ├─ UnsupportedVersionError     + found, supported
     │  └─ IntegrityError              + file, expected, actual
     ├─ CaseError
     │  ├─ ClockAlignmentError         + hosts
-    │  └─ MissingDataError            + view, the raw table it lacks, the probe that would record it
+    │  └─ MissingDataError            + view, raw_table, the probe that would record it
     └─ ViewError                      + view, line
        └─ ViewHeaderError
 

@@ -1,4 +1,4 @@
-"""The claim: what a reviewer's ZIP tool shows is what the loader reads, or nothing is."""
+"""The claim: the loader reads what a reviewer's ZIP tool shows, or nothing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def end_record(path: Path) -> int:
     return path.read_bytes().rindex(END)
 
 
-def test_a_sound_bundle_has_no_damage(bundle: Path):
+def test_a_sound_bundle_has_no_damage(bundle: Path) -> None:
     checked = verify_bundle(bundle)
 
     assert not checked.is_refused
@@ -56,7 +56,7 @@ def test_a_sound_bundle_has_no_damage(bundle: Path):
     assert checked.host_name == "a"
 
 
-def test_a_file_that_is_no_zip_is_not_a_zip(tmp_path: Path):
+def test_a_file_that_is_no_zip_is_not_a_zip(tmp_path: Path) -> None:
     path = tmp_path / "x.bundle"
     path.write_bytes(b"hello, world\n" * 9)
 
@@ -64,24 +64,26 @@ def test_a_file_that_is_no_zip_is_not_a_zip(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", [b"", b"P", b"PK\x03"])
-def test_a_file_shorter_than_a_header_is_not_a_zip(tmp_path: Path, content: bytes):
+def test_a_file_shorter_than_a_header_is_not_a_zip(
+    tmp_path: Path, content: bytes
+) -> None:
     path = tmp_path / "x.bundle"
     path.write_bytes(content)
 
     assert messages(path) == [("not_a_zip", "not a ZIP file")]
 
 
-def test_a_file_that_is_not_there_is_unreadable(tmp_path: Path):
+def test_a_file_that_is_not_there_is_unreadable(tmp_path: Path) -> None:
     assert messages(tmp_path / "none") == [
         ("unreadable", "cannot read: No such file or directory")
     ]
 
 
-def test_a_folder_is_unreadable(tmp_path: Path):
+def test_a_folder_is_unreadable(tmp_path: Path) -> None:
     assert messages(tmp_path) == [("unreadable", "cannot read: Is a directory")]
 
 
-def test_a_zip_without_manifest_is_foreign(tmp_path: Path):
+def test_a_zip_without_manifest_is_foreign(tmp_path: Path) -> None:
     path = write_zip(tmp_path / "x.bundle", {"word/document.xml": b"<a/>"})
 
     assert messages(path) == [
@@ -89,7 +91,7 @@ def test_a_zip_without_manifest_is_foreign(tmp_path: Path):
     ]
 
 
-def test_a_manifest_of_another_format_is_foreign(tmp_path: Path):
+def test_a_manifest_of_another_format_is_foreign(tmp_path: Path) -> None:
     members = {"manifest.json": b'{"format": "web-extension", "version": 99}'}
     path = write_zip(tmp_path / "x.bundle", members)
 
@@ -112,7 +114,7 @@ def test_a_manifest_of_another_format_is_foreign(tmp_path: Path):
 )
 def test_a_directory_that_disagrees_is_refused_by_field(
     bundle: Path, at: int, data: bytes, field: str
-):
+) -> None:
     entry = central_entry(bundle, b"clock.jsonl")
     name = "klock.jsonl" if b"klock" in data else "clock.jsonl"
 
@@ -123,7 +125,7 @@ def test_a_directory_that_disagrees_is_refused_by_field(
     assert message.startswith(start)
 
 
-def test_a_lost_local_signature_is_refused(bundle: Path):
+def test_a_lost_local_signature_is_refused(bundle: Path) -> None:
     offset = bundle.read_bytes().index(b"clock.jsonl") - 30
 
     [(kind, message)] = messages(patched(bundle, offset, b"XXXX"))
@@ -145,13 +147,13 @@ def with_end(path: Path, **changes: int) -> Path:
     return patched(path, at, struct.pack("<4s4H2IH", *(fields | changes).values()))
 
 
-def test_a_wrong_member_count_is_refused(bundle: Path):
+def test_a_wrong_member_count_is_refused(bundle: Path) -> None:
     assert messages(with_end(bundle, count=3)) == [
         ("directory_mismatch", "the end record does not describe the directory")
     ]
 
 
-def test_a_damaged_directory_entry_is_refused(bundle: Path):
+def test_a_damaged_directory_entry_is_refused(bundle: Path) -> None:
     entry = central_entry(bundle, b"manifest.json")
 
     assert messages(patched(bundle, entry, b"XX")) == [
@@ -159,7 +161,7 @@ def test_a_damaged_directory_entry_is_refused(bundle: Path):
     ]
 
 
-def test_bytes_after_the_end_are_refused(bundle: Path):
+def test_bytes_after_the_end_are_refused(bundle: Path) -> None:
     bundle.write_bytes(bundle.read_bytes() + b"tail")
 
     assert messages(bundle) == [
@@ -167,7 +169,7 @@ def test_bytes_after_the_end_are_refused(bundle: Path):
     ]
 
 
-def test_a_comment_is_refused(bundle: Path):
+def test_a_comment_is_refused(bundle: Path) -> None:
     with zipfile.ZipFile(bundle, "a") as file:
         file.comment = b"trust me"
 
@@ -176,7 +178,7 @@ def test_a_comment_is_refused(bundle: Path):
     ]
 
 
-def test_bytes_before_the_first_member_are_refused(bundle: Path):
+def test_bytes_before_the_first_member_are_refused(bundle: Path) -> None:
     content = bundle.read_bytes()
     bundle.write_bytes(b"#!/bin/sh\n" + content)
     shifted = with_end(
@@ -196,7 +198,7 @@ def test_bytes_before_the_first_member_are_refused(bundle: Path):
     ]
 
 
-def test_a_member_that_the_directory_hides_is_refused(bundle: Path):
+def test_a_member_that_the_directory_hides_is_refused(bundle: Path) -> None:
     data = bytearray(bundle.read_bytes())
     start = central_entry(bundle, b"clock.jsonl")
     del data[start : start + 46 + len("clock.jsonl")]
@@ -211,13 +213,14 @@ def test_a_member_that_the_directory_hides_is_refused(bundle: Path):
     assert message.endswith("bytes before facts/host.jsonl belong to no member")
 
 
-def test_one_name_twice_is_refused(tmp_path: Path, bundle: Path):
+def test_one_name_twice_is_refused(tmp_path: Path, bundle: Path) -> None:
     members = read_zip(bundle)
     path = tmp_path / "twice.bundle"
-    with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(path, "w") as z:
+    with zipfile.ZipFile(path, "w") as file:
         for name, data in members.items():
-            z.writestr(name, data)
-        z.writestr("clock.jsonl", b"")
+            file.writestr(name, data)
+        with pytest.warns(UserWarning, match="Duplicate"):
+            file.writestr("clock.jsonl", b"")
 
     assert messages(path) == [("directory_mismatch", "clock.jsonl appears twice")]
 
@@ -227,7 +230,7 @@ def test_one_name_twice_is_refused(tmp_path: Path, bundle: Path):
 )
 def test_a_name_that_leaves_the_bundle_is_refused(
     tmp_path: Path, bundle: Path, name: str
-):
+) -> None:
     path = write_zip(tmp_path / "x.bundle", read_zip(bundle) | {name: b"x"})
 
     [(kind, message)] = messages(path)
@@ -237,7 +240,7 @@ def test_a_name_that_leaves_the_bundle_is_refused(
     assert message.endswith(" is not allowed")
 
 
-def test_a_data_descriptor_is_refused(bundle: Path):
+def test_a_data_descriptor_is_refused(bundle: Path) -> None:
     entry = central_entry(bundle, b"clock.jsonl")
     offset = bundle.read_bytes().index(b"clock.jsonl") - 30
     patched(bundle, entry + 8, b"\x08\x00")
@@ -250,7 +253,7 @@ def test_a_data_descriptor_is_refused(bundle: Path):
     ]
 
 
-def test_another_compression_is_refused(tmp_path: Path, bundle: Path):
+def test_another_compression_is_refused(tmp_path: Path, bundle: Path) -> None:
     path = tmp_path / "x.bundle"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as file:
         for name, data in read_zip(bundle).items():
@@ -264,7 +267,7 @@ def test_another_compression_is_refused(tmp_path: Path, bundle: Path):
     ]
 
 
-def test_a_stored_bundle_is_sound(tmp_path: Path, bundle: Path):
+def test_a_stored_bundle_is_sound(tmp_path: Path, bundle: Path) -> None:
     path = tmp_path / "stored.bundle"
     with zipfile.ZipFile(path, "w") as file:
         for name, data in read_zip(bundle).items():
@@ -273,7 +276,7 @@ def test_a_stored_bundle_is_sound(tmp_path: Path, bundle: Path):
     assert messages(path) == []
 
 
-def test_zip64_headers_are_read(tmp_path: Path, bundle: Path):
+def test_zip64_headers_are_read(tmp_path: Path, bundle: Path) -> None:
     path = tmp_path / "wide.bundle"
     with zipfile.ZipFile(path, "w") as file:
         for name, data in read_zip(bundle).items():
@@ -283,19 +286,21 @@ def test_zip64_headers_are_read(tmp_path: Path, bundle: Path):
     assert messages(path) == []
 
 
-def test_a_bundle_without_directory_is_walked_and_says_so(bundle: Path):
+def test_a_bundle_without_directory_is_walked_and_says_so(bundle: Path) -> None:
     content = bundle.read_bytes()
     bundle.write_bytes(content[: content.index(CENTRAL)])
 
     with BundleReader.open(bundle) as reader:
+        count = len(reader.container.members)
+
         assert reader.is_directory_missing
+        message = f"truncated: no central directory, {count} whole members found by"
         assert [each.message for each in reader.damage] == [
-            f"truncated: no central directory, {len(reader.container.members)} whole "
-            "members found by their local headers"
+            f"{message} their local headers"
         ]
 
 
-def test_a_cut_member_is_named(bundle: Path):
+def test_a_cut_member_is_named(bundle: Path) -> None:
     content = bundle.read_bytes()
     bundle.write_bytes(content[: content.index(b"facts/host.jsonl") + 20])
 
@@ -305,13 +310,15 @@ def test_a_cut_member_is_named(bundle: Path):
     assert "SHA256SUMS is missing" in found
 
 
-def test_a_bundle_cut_in_its_manifest_is_not_loaded(bundle: Path):
+def test_a_bundle_cut_in_its_manifest_is_not_loaded(bundle: Path) -> None:
     bundle.write_bytes(bundle.read_bytes()[:100])
 
     assert messages(bundle) == [("truncated", "truncated: manifest.json is not whole")]
 
 
-def test_a_directory_cannot_be_hidden_in_a_member_that_claims_the_rest(bundle: Path):
+def test_a_directory_cannot_be_hidden_in_a_member_that_claims_the_rest(
+    bundle: Path,
+) -> None:
     """A local header with a huge size must not turn a whole file into a torn one."""
     offset = bundle.read_bytes().index(b"clock.jsonl") - 30
 
@@ -323,7 +330,7 @@ def test_a_directory_cannot_be_hidden_in_a_member_that_claims_the_rest(bundle: P
 
 def test_the_magic_of_the_end_within_data_does_not_make_a_directory(
     tmp_path: Path, bundle: Path
-):
+) -> None:
     """Compressed data holds any four bytes now and then."""
     path = tmp_path / "x.bundle"
     with zipfile.ZipFile(path, "w") as file:
@@ -350,7 +357,7 @@ def member(*, size: int, compressed_size: int, method: int = 8) -> Member:
     )
 
 
-def test_an_absurd_size_is_refused_before_anything_is_unpacked():
+def test_an_absurd_size_is_refused_before_anything_is_unpacked() -> None:
     terabyte = member(size=2**40, compressed_size=1_000)
     beyond_deflate = member(size=2**20, compressed_size=10)
     two_sizes = member(size=5, compressed_size=6, method=0)
@@ -361,7 +368,7 @@ def test_an_absurd_size_is_refused_before_anything_is_unpacked():
     assert refusal(member(size=100, compressed_size=10), 2**30) is None
 
 
-def test_errors_carry_path_and_kind(tmp_path: Path, bundle: Path):
+def test_errors_carry_path_and_kind(tmp_path: Path, bundle: Path) -> None:
     entry = central_entry(bundle, b"clock.jsonl")
     patched(bundle, entry + 16, b"\x00\x00\x00\x00")
 

@@ -26,10 +26,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Rows = dict[str, list[Any]]
-UNUSED = (
-    "stream_handle caller_library_ref caller_offset child_ref return_code data_type "
-    "peer_rank group_seq group_depth element_count collective_seq communicator_ref"
-).split()
+UNUSED = [
+    "stream_handle",
+    "caller_library_ref",
+    "caller_offset",
+    "child_ref",
+    "return_code",
+    "data_type",
+    "peer_rank",
+    "group_seq",
+    "group_depth",
+    "element_count",
+    "collective_seq",
+    "communicator_ref",
+]
 STRIDE = 11
 """Prime, so that repeated structure does not hide from it."""
 
@@ -82,7 +92,7 @@ def check(path: Path, sound_rows: Rows) -> tuple[Rows, list[str]]:
 
 
 def member_ends(path: Path) -> dict[str, tuple[int, int]]:
-    """Return the data of each member as byte range, by zipfile and not by our reader."""
+    """Return where the data of each member lies, by zipfile and not by our reader."""
     with zipfile.ZipFile(path) as file:
         spans = {}
         for info in file.infolist():
@@ -106,7 +116,7 @@ def whole_tables(
     return {table for table, whole in tables.items() if whole}
 
 
-def test_the_sound_bundle_is_sound(sound: Path):
+def test_the_sound_bundle_is_sound(sound: Path) -> None:
     rows, said = contents(sound)
 
     assert said == []
@@ -114,7 +124,9 @@ def test_the_sound_bundle_is_sound(sound: Path):
     assert len(rows["chunk 0"]) == 2
 
 
-def test_cut_anywhere_it_gives_what_lies_before_the_cut(sound: Path, tmp_path: Path):
+def test_cut_anywhere_it_gives_what_lies_before_the_cut(
+    sound: Path, tmp_path: Path
+) -> None:
     data = sound.read_bytes()
     sound_rows, _ = contents(sound)
     ends = member_ends(sound)
@@ -135,7 +147,7 @@ def test_cut_anywhere_it_gives_what_lies_before_the_cut(sound: Path, tmp_path: P
             assert rows == {}
 
 
-def test_a_flip_anywhere_is_named_or_harmless(sound: Path, tmp_path: Path):
+def test_a_flip_anywhere_is_named_or_harmless(sound: Path, tmp_path: Path) -> None:
     data = sound.read_bytes()
     sound_rows, _ = contents(sound)
     ends = member_ends(sound)
@@ -168,7 +180,7 @@ def test_a_flip_anywhere_is_named_or_harmless(sound: Path, tmp_path: Path):
 @given(st.data())
 def test_random_damage_never_invents_a_row(
     sound: Path, tmp_path: Path, data: st.DataObject
-):
+) -> None:
     """Several bytes at once, put in, taken out or changed."""
     content = bytearray(sound.read_bytes())
     edit = st.tuples(
@@ -193,7 +205,7 @@ def test_random_damage_never_invents_a_row(
 @given(st.data())
 def test_a_damaged_bundle_never_stops_the_sound_one_beside_it(
     sound: Path, tmp_path: Path, data: st.DataObject
-):
+) -> None:
     content = bytearray(sound.read_bytes())
     place = data.draw(st.integers(0, len(content) - 1))
     if data.draw(st.booleans()):

@@ -46,12 +46,12 @@ def parse(path: Path) -> Vector:
     )
 
 
-def test_there_are_vectors():
+def test_there_are_vectors() -> None:
     assert len(VECTORS) >= 20
 
 
 @pytest.mark.parametrize("path", VECTORS, ids=[path.stem for path in VECTORS])
-def test_vector(path: Path, tmp_path: Path):
+def test_vector(path: Path, tmp_path: Path) -> None:
     vector = parse(path)
 
     found, is_refused = read(vector, tmp_path / "x.bundle")
@@ -79,7 +79,7 @@ def read(vector: Vector, path: Path) -> tuple[list[str], bool]:
     [path for path in VECTORS if b"payload: manifest" not in path.read_bytes()],
     ids=lambda path: path.stem,
 )
-def test_vector_loads_the_rows_it_demands(path: Path, tmp_path: Path):
+def test_vector_loads_the_rows_it_demands(path: Path, tmp_path: Path) -> None:
     vector = parse(path)
     bundle = tmp_path / "x.bundle"
     bundle.write_bytes(vector.data)

@@ -1,10 +1,11 @@
 """The ZIP of a bundle, read strictly.
 
-``zipfile`` trusts the central directory and never compares it with the local headers, so
-a crafted file can show a reviewer's ``unzip -l`` one thing and the loader another.  Here
-both are read and must agree on name, sizes, CRC, method and flags, members must lie end to
-end from byte 0, and nothing may follow the directory.  Local headers are walked alone only
-when there is no directory at all (a torn file), and the caller is told so.
+``zipfile`` trusts the central directory and never compares it with the local headers,
+so a crafted file can show a reviewer's ``unzip -l`` one thing and the loader another.
+Here both are read and must agree on name, sizes, CRC, method and flags, members must
+lie end to end from byte 0, and nothing may follow the directory.  Local headers are
+walked alone only when there is no directory at all (a torn file), and the caller is
+told so.
 """
 
 from __future__ import annotations
@@ -202,8 +203,8 @@ def _find_end(source: _Source, torn: Member | None, stop: int) -> _End | None:
     """Return the end record of the directory, None for a file that has lost it.
 
     The four magic bytes can occur by chance in compressed data: they count only behind
-    the walked members, or where they lead to a directory (a local header that claims the
-    rest of the file must not hide the real one).
+    the walked members, or where they lead to a directory (a local header that claims
+    the rest of the file must not hide the real one).
     """
     reach = min(source.size, _END.size + _MAX_COMMENT)
     tail = source.read(source.size - reach, reach)

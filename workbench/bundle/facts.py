@@ -41,8 +41,8 @@ def _keys(text: str) -> tuple[Key, ...]:
 
 FACTS = {
     "host": _keys(
-        "boot_id:s machine_id:s? host_name:s architecture:s kernel_release:s os_name:s? "
-        "cpu_count:i page_size_bytes:i ticks_per_second:i"
+        "boot_id:s machine_id:s? host_name:s architecture:s kernel_release:s "
+        "os_name:s? cpu_count:i page_size_bytes:i ticks_per_second:i"
     ),
     "process": _keys(
         "pid:i start_ticks:l pid_namespace:l? parent_pid:i? process_name:s "

@@ -19,7 +19,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Damage:
-    """One thing that a bundle lost or says wrongly, as a row of ``raw.load_problem``."""
+    """One thing that a bundle lost or says wrongly; a row of ``raw.load_problem``."""
 
     kind: str
     message: str

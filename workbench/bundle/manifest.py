@@ -1,7 +1,7 @@
 """The manifest as frozen data, or every fault of it at once.
 
-The shape follows ``capture/BUNDLE.md``, section *Manifest*; the sentences are those of its
-error table.  Unknown fields are ignored here and kept in :attr:`Manifest.document`.
+The shape follows ``capture/BUNDLE.md``, section *Manifest*; the sentences are those of
+its error table.  Unknown fields are ignored here and kept in :attr:`Manifest.document`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Columns out of ``.npy`` bytes, by a parser that knows six dtypes and no pickle.
 
-``numpy.load`` evaluates the header as a Python literal and can be asked to unpickle; here
-the header must match one pattern, and its claim is compared with the bytes at hand before
-an array is made over them (no copy).
+``numpy.load`` evaluates the header as a Python literal and can be asked to unpickle;
+here the header must match one pattern, and its claim is compared with the bytes at hand
+before an array is made over them (no copy).
 """
 
 from __future__ import annotations

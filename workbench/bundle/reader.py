@@ -1,9 +1,9 @@
 """Rows out of one bundle: a stream chunk by chunk as numpy, small tables as dicts.
 
 Reading is positioned (``pread``), inflating and hashing release the interpreter, and no
-state is shared but the set of names read, so chunks can be read by several threads.  What
-is damaged comes back as :class:`Damage` beside what is sound; only a bundle of which
-nothing can be trusted raises.
+state is shared but the set of names read, so chunks can be read by several threads.
+What is damaged comes back as :class:`Damage` beside what is sound; only a bundle of
+which nothing can be trusted raises.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from workbench.bundle.container import Container, read_container
@@ -28,6 +27,7 @@ from workbench.bundle.npy import MAX_COLUMN_BYTES, parse_column
 from workbench.errors import BundleError, IntegrityError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
 
     from numpy.typing import NDArray

@@ -58,7 +58,7 @@ def clean_text(value: str) -> str:
 
 
 class Node:
-    """One object of a JSON document; getters note a fault and return a harmless value."""
+    """One object of a JSON document; getters note faults and return harmless values."""
 
     def __init__(self, value: dict[str, Any], path: str, faults: list[Fault]) -> None:
         self.value = value
@@ -80,7 +80,7 @@ class Node:
         self.fault(where, f"'{where}' has the impossible value {value}")
 
     def get(self, key: str, expected: str, *, is_nullable: bool = False) -> Any:  # noqa: ANN401 - the type is what `expected` names
-        """Return the value of a key if it has the type `expected`, else note why not."""
+        """Return the value of a key if its type is `expected`, else note why not."""
         where = self.where(key)
         if key not in self.value:
             self.fault(where, f"missing required value in '{where}'")

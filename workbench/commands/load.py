@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
@@ -121,7 +121,7 @@ class LoadBar:
         if self._bar is not None:
             self._bar.close()
 
-    def __enter__(self) -> LoadBar:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

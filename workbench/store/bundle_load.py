@@ -1,11 +1,7 @@
 """One bundle into the raw tables, inside a transaction of its caller.
 
-Inflating, checking and hashing run in threads a few chunks ahead of the one that inserts;
-nothing but those chunks is in memory, whatever the size of the bundle.
-
-A bundle's identity is the hash of its ``SHA256SUMS``.  A damaged one is not the content
-that list speaks of: it takes the hash of its file instead.  Of one capture the sound copy
-is enough: it takes the place of damaged ones, whichever comes first.
+Inflating, checking and hashing run in threads a few chunks ahead of the one that
+inserts; nothing but those chunks is in memory, whatever the size of the bundle.
 """
 
 from __future__ import annotations
@@ -18,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from workbench.bundle.facts import CLOCK_READING, FACTS, Key
+from workbench.store import copies
 from workbench.store.event_rows import (
     StreamTarget,
     insert_chunks,
@@ -27,8 +24,8 @@ from workbench.store.event_rows import (
 from workbench.store.fact_rows import insert_rows
 from workbench.store.identity import ThreadIds, short_digest, short_hash
 from workbench.store.overlap import remove_twice_recorded
-from workbench.store.problems import NOTES, LoadProblem
-from workbench.store.raw_schema import EVENT_TABLES, table_columns
+from workbench.store.problems import LoadProblem
+from workbench.store.raw_schema import EVENT_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,19 +48,6 @@ _ORDERED_ROWS = 1_000_000
 """Up to here a bundle keeps its order: it loads in a second in any case."""
 
 
-class AlreadyLoadedError(Exception):
-    """The case holds this content already; the message says as what."""
-
-
-def refuse_known(connection: DuckDBPyConnection, content: str) -> None:
-    """Raise if a bundle of that content is in the case."""
-    rows = connection.execute(
-        "select path from raw.bundle where content_sha256 = ?", [content]
-    ).fetchall()
-    if rows:
-        raise AlreadyLoadedError(f"a copy of {rows[0][0]}, skipped")
-
-
 class BundleLoad:
     """One bundle on its way into the raw tables, inside one transaction."""
 
@@ -76,7 +60,7 @@ class BundleLoad:
         self.bundle_id = short_digest(bytes.fromhex(content))
         self.host_id = short_hash(reader.manifest.host.boot_id)
         self.problems: list[LoadProblem] = []
-        self.superseded: set[int] = set()
+        self.superseded: frozenset[int] = frozenset()
         self.row_count = 0
 
     def collision(self) -> LoadProblem | None:
@@ -104,10 +88,7 @@ class BundleLoad:
         damaged = self._load_events(targets, threads, progress)
         self._note(self.reader.check_rest())
         self._insert_streams(targets, damaged)
-        if any(problem.is_damage for problem in self.problems):
-            self._take_file_identity()
-        else:
-            self._supersede()
+        self._settle_copies()
         self.problems += remove_twice_recorded(
             self.connection, self.bundle_id, self.host_id
         )
@@ -325,77 +306,33 @@ class BundleLoad:
         marks = ", ".join("?" * len(row))
         self.connection.execute(f"insert into raw.{table} values ({marks})", row)
 
-    def _take_file_identity(self) -> None:
-        """Give a damaged bundle the identity of its file.
+    def _settle_copies(self) -> None:
+        """Give way to a sound copy of this capture, or take the place of damaged ones.
 
         Raises
         ------
         AlreadyLoadedError
-            If this very file, or a sound one of the same capture, is in the case.
+            If this bundle brings nothing new.
         """
+        manifest = self.reader.manifest
+        others = copies.of_capture(
+            self.connection, self.host_id, manifest.capture_id, self.bundle_id
+        )
+        if not any(problem.is_damage for problem in self.problems):
+            damaged = [other for other in others if other.is_damaged]
+            self.problems += copies.remove(
+                self.connection, damaged, for_path=self.reader.path
+            )
+            self.superseded = frozenset(other.bundle_id for other in damaged)
+            return
         content = self.reader.file_sha256()
         if content != self.content:
-            refuse_known(self.connection, content)
-        for _, path, is_damaged in self._copies():
-            if not is_damaged:
-                raise AlreadyLoadedError(f"a copy of {path}, skipped")
+            copies.refuse_known(self.connection, content)
+        copies.refuse_damaged_copy(others)
         bundle_id = short_digest(bytes.fromhex(content))
-        for table in table_columns():
-            self.connection.execute(
-                f"update raw.{table} set bundle_id = ? where bundle_id = ?",  # noqa: S608 - our own tables
-                [bundle_id, self.bundle_id],
-            )
-        self.connection.execute(
-            "update raw.bundle set content_sha256 = ? where bundle_id = ?",
-            [content, bundle_id],
-        )
+        copies.rename(self.connection, self.bundle_id, bundle_id, content)
         self.problems = [
             dataclasses.replace(problem, bundle_id=bundle_id)
             for problem in self.problems
         ]
         self.bundle_id = bundle_id
-
-    def _copies(self) -> list[tuple[int, str, bool]]:
-        """Return key, path and state of other bundles of the same capture."""
-        return self.connection.execute(
-            """
-            select
-                bundle_id,
-                path,
-                bundle_id in (
-                    select bundle_id
-                    from raw.load_problem
-                    where bundle_id is not null and not list_contains($4, kind)
-                ) as is_damaged,
-            from raw.bundle
-            where host_id = $1 and capture_id = $2 and bundle_id <> $3
-            order by path
-            """,
-            [
-                self.host_id,
-                self.reader.manifest.capture_id,
-                self.bundle_id,
-                sorted(NOTES),
-            ],
-        ).fetchall()
-
-    def _supersede(self) -> None:
-        """Take the place of damaged bundles of the same capture."""
-        for bundle_id, path, is_damaged in self._copies():
-            if not is_damaged:
-                continue
-            for table in table_columns():
-                self.connection.execute(
-                    f"delete from raw.{table} where bundle_id = ?",  # noqa: S608 - our own tables
-                    [bundle_id],
-                )
-            self.connection.execute(
-                "delete from raw.load_problem"
-                " where kind = 'overlapping_capture' and contains(message, ?)",
-                [path],
-            )
-            message = f"a copy of {self.reader.path}, skipped"
-            self.problems.append(
-                LoadProblem(kind="duplicate_bundle", message=message, path=path)
-            )
-            self.superseded.add(bundle_id)

@@ -2,12 +2,12 @@
 
 Settings are made at the opening and nowhere else.  Python variables do not answer for
 missing tables (one called ``rank`` would silently answer ``select * from rank``), no
-extension is fetched, and no query reads or writes another file, even one that came with a
-hostile bundle.  DuckDB still spills to ``<case>.tmp`` beside the case: it allows itself
-that one folder.
+extension is fetched, and no query reads or writes another file, even one that came with
+a hostile bundle.  DuckDB still spills to ``<case>.tmp`` beside the case: it allows
+itself that one folder.
 
-A case is a cache; bundles are the evidence.  It is made under a temporary name and renamed
-when the first load has ended, so a case that exists is whole.
+A case is a cache; bundles are the evidence.  It is made under a temporary name and
+renamed when the first load has ended, so a case that exists is whole.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 class Case:
     """An open case.
 
-    Use :func:`open_case` for one that exists and :meth:`Case.create` for a new one; both
-    are context managers.
+    Use :func:`open_case` for one that exists and :meth:`Case.create` for a new one;
+    both are context managers.
     """
 
     def __init__(

@@ -2,11 +2,12 @@
 
 The arrays of a few chunks are registered as they are and one ``insert ... select`` does
 the rest: NULL where a companion is false, codes into names.  (Masked arrays instead of
-the ``case`` cost a fifth more.)  Names travel as parameters: a bundle's words are hostile.
+the ``case`` cost a fifth more.)  Names travel as parameters: a bundle's words are
+hostile.
 
-DuckDB appends from several threads only if it need not keep the order of one insert, and
-then only if the insert is large; that doubles the rate on two cores.  So the rows of a
-large bundle may change places in blocks of 100,000; no view relies on their order.
+DuckDB appends from several threads only if it need not keep the order of one insert,
+and then only if the insert is large; that doubles the rate on two cores.  So the rows
+of a large bundle may change places in blocks of 100,000; no view relies on their order.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def _select(stream: str, columns: dict[str, str | None]) -> str:
         f"{_expression(column, columns)} as {column.name}"
         for column in EVENT_TABLES[stream]
     ]
-    return f"select $bundle_id, $host_id, thread_id, {', '.join(shown)} from "  # noqa: S608 - names of our own schema only
+    return f"select $bundle_id, $host_id, thread_id, {', '.join(shown)} from "
 
 
 def _expression(column: EventColumn, columns: dict[str, str | None]) -> str:
@@ -148,7 +149,7 @@ def insert_chunks(
     selects = " union all ".join(f"{target.select}{name}" for name in data)
     try:
         connection.execute(
-            f"insert into raw.{target.stream} {selects}",  # noqa: S608 - names of our own schema only
+            f"insert into raw.{target.stream} {selects}",
             {"bundle_id": target.bundle_id, "host_id": target.host_id, **target.names},
         )
     finally:

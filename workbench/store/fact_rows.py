@@ -41,7 +41,7 @@ def insert_rows(
     connection.register(_ROWS, data)
     try:
         connection.execute(
-            f"insert into raw.{table} "  # noqa: S608 - names of our own schema only
+            f"insert into raw.{table} "
             f"select $bundle_id, $host_id, {', '.join(names)} from {_ROWS}",
             {"bundle_id": bundle_id, "host_id": host_id},
         )

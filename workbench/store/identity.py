@@ -1,9 +1,10 @@
 """Integer keys of hosts, threads and bundles, the same in whatever order bundles load.
 
-A key is the first 31 bits of a SHA-256 (a host by its boot id, a thread by tid and start
-time, a bundle by its content): joins over an INTEGER are six times faster than over text,
-and a counter would depend on load order.  Two hosts or two bundles with one key are
-refused by the loader; two threads of a host get another key by hashing once more.
+A key is the first 31 bits of a SHA-256 (a host by its boot id, a thread by tid and
+start time, a bundle by its content): joins over an INTEGER are six times faster than
+over text, and a counter would depend on load order.  Two hosts or two bundles with one
+key are refused by the loader; two threads of a host get another key by hashing once
+more.
 
 Tids are used again.  A row of an event carries only the tid; it belongs to the latest
 thread of that tid that had started by then.
@@ -88,7 +89,7 @@ class ThreadIds:
         return keys
 
     def _looked_up(self, tid: NDArray[Any]) -> NDArray[np.int32]:
-        """Return the first key of each tid by a table: a fifth of the time of a sort."""
+        """Return the first key of each tid, by a table: far faster than a sort."""
         keys = self._table[tid]
         is_new = keys < 0
         if is_new.any():

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from workbench.bundle.reader import BundleReader
 from workbench.bundle.verify import refusals
 from workbench.errors import BundleError, CaseError
-from workbench.store.bundle_load import AlreadyLoadedError, BundleLoad, refuse_known
+from workbench.store.bundle_load import BundleLoad
+from workbench.store.copies import AlreadyLoadedError, refuse_known
 from workbench.store.problems import (
     LoadProblem,
     insert_problems,
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
     from workbench.store.bundle_load import Progress
     from workbench.store.case import Case
+
+
+_MEMORY_LIMIT = "1GiB"
+"""What DuckDB may cache while rows arrive; none of it is read again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,12 +78,15 @@ def load_bundles(
         raise CaseError(f"{case.path} is open for reading only")
     ordered, problems = _in_order(find_bundles(paths))
     loads: list[_Load] = []
+    if case.path is not None:
+        case.connection.execute(f"set memory_limit = '{_MEMORY_LIMIT}'")
     for path in ordered:
         reader, refused = _open(path)
         problems += refused
         if reader is not None:
             with reader:
                 loads.append(_load_one(case.connection, reader, progress))
+    case.connection.execute("reset memory_limit")
     insert_problems(case.connection, problems)
     superseded = frozenset().union(*(load.superseded for load in loads))
     problems += [
@@ -187,7 +195,7 @@ def _load_new(
     load.run(progress)
     return _Load(
         problems=load.problems,
-        superseded=frozenset(load.superseded),
+        superseded=load.superseded,
         row_count=load.row_count,
         is_new=True,
         is_known=True,

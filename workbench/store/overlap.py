@@ -1,10 +1,10 @@
 """Overlapping captures of one boot: the same event must not count twice.
 
 Two recorders, or two captures one after the other with a common stretch, bring the same
-event of the same thread with the same start to the nanosecond.  Which copy stays does not
-depend on load order: a closed one before an open one, then the capture that began first,
-then the smaller bundle key.  The tid names the thread here, not ``thread_id``, so that a
-bundle whose thread facts are damaged is de-duplicated too.
+event of the same thread with the same start to the nanosecond.  Which copy stays does
+not depend on load order: a closed one before an open one, then the capture that began
+first, then the smaller bundle key.  The tid names the thread here, not ``thread_id``,
+so that a bundle whose thread facts are damaged is de-duplicated too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ order by other.start_ns, other.bundle_id
 def remove_twice_recorded(
     connection: DuckDBPyConnection, bundle_id: int, host_id: int
 ) -> list[LoadProblem]:
-    """Remove the second copy of each event that another capture of the boot holds too."""
+    """Remove the second copy of events that another capture of the boot holds."""
     problems: list[LoadProblem] = []
     others = connection.execute(_OTHERS, [bundle_id]).fetchall()
     for other_id, is_copy, *paths in others:
@@ -81,7 +81,7 @@ def _remove(
                 order by is_open, capture_start_ns, event.bundle_id
             ) <> event.bundle_id
         )
-        """,  # noqa: S608 - names of our own schema only
+        """,
         [bundle_id, other_id],
     ).fetchall()
     return int(removed[0][0])

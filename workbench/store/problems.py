@@ -1,8 +1,8 @@
 """What went wrong while loading, as rows: ``raw.load_problem``.
 
-Kinds that a bundle's bytes give stand in ``capture/BUNDLE.md``; the kinds of a whole case
-are made here, anew at each load, because the next bundle can solve them (the missing rank
-arrives) or cause them (a second process claims rank 3).
+Kinds that a bundle's bytes give stand in ``capture/BUNDLE.md``; the kinds of a whole
+case are made here, anew at each load, because the next bundle can solve them (the
+missing rank arrives) or cause them (a second process claims rank 3).
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def refresh_case_problems(connection: DuckDBPyConnection) -> list[LoadProblem]:
     return problems
 
 
-# A machine id on two boots is a clone only if both ran at once: the same machine after a
-# reboot shares it too.  Wall clocks are good enough to tell days from seconds.
+# A machine id on two boots is a clone only if both ran at once: the same machine after
+# a reboot shares it too.  Wall clocks are good enough to tell days from seconds.
 _CLONED = """
 with boot as (
     select
