@@ -28,6 +28,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "case.duckdb"
 
 
+@pytest.fixture(autouse=True)
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of the user's own views, not there yet."""
+    folder = tmp_path / "own"
+    monkeypatch.setenv("COLDTRACE_VIEWS", str(folder))
+    return folder
+
+
 COUNT = "select count(*) as calls, sum(duration_ns) as total_ns from stg_collective"
 
 
@@ -58,18 +66,42 @@ def test_a_query_comes_from_a_file_or_from_standard_input(
 
 
 def test_a_query_on_a_view_of_ones_own_finds_it(
-    path: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("COLDTRACE_VIEWS", str(tmp_path / "own"))
     cli.main(["views", "new", "my_ranks"])
     capsys.readouterr()
 
     words = ["query", str(path), "select rank from my_ranks", "--format", "csv"]
     assert cli.main(words) == 0
     assert capsys.readouterr().out == "rank\n0\n"
+
+
+DRAFT = """\
+-- One row.
+--
+-- requires: collective
+-- columns: finding
+
+from nowhere
+"""
+
+
+@pytest.mark.parametrize("text", ["a draft", DRAFT])
+def test_a_fault_in_a_view_of_ones_own_is_said_and_stops_nothing(
+    path: Path,
+    own: Path,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+) -> None:
+    draft = own / "finding" / "finding_draft.sql"
+    draft.parent.mkdir(parents=True)
+    draft.write_text(text)
+
+    words = ["select distinct finding from finding where finding like '%draft'"]
+    assert cli.main(["query", str(path), *words, "--format", "json"]) == 0
+    assert capsys.readouterr().out == "[]\n"
+    assert "are left out: finding_draft" in caplog.text
 
 
 @pytest.mark.parametrize(

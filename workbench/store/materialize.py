@@ -204,6 +204,15 @@ def overlay(library: Library) -> list[str]:
     return stale
 
 
+def drop_overlay(connection: duckdb.DuckDBPyConnection) -> None:
+    """Drop every temporary view, so that the case's own answer again."""
+    names = connection.execute(
+        "select view_name from duckdb_views() where temporary and not internal"
+    ).fetchall()
+    for (name,) in names:
+        connection.execute(f"drop view temp.main.{quote(name)}")
+
+
 def keep(library: Library, names: Iterable[str]) -> list[str]:
     """Hold the rows of stale kept views that these views stand on, for this session.
 

@@ -15,6 +15,7 @@ so a case means the same on every machine.
 from __future__ import annotations
 
 import graphlib
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
     from workbench.store.case import Case
     from workbench.store.models import ModelSpec
+
+_logger = logging.getLogger(__name__)
 
 LAYERS = ("staging", "entity", "interval", "measure", "finding")
 """Folders in reading order: a view reads its own layer and those before it."""
@@ -242,16 +245,27 @@ def open_library(case: Case) -> Library:
     """Return the library over an open case, with the user's own views.
 
     What the case holds and is current is used as it is; what is stale, or the user's
-    own, becomes a temporary view.
+    own, becomes a temporary view.  A fault in a view of the user's own leaves all of
+    those out, with a warning: a verdict must not wait for somebody's draft.
 
     Raises
     ------
     CaseError
         If a model's rows are stale, which only a new load can mend.
     ViewError
-        If a view does not hold.
+        If a view of the library does not hold.
     """
-    library = Library(case, own=own_folder())
+    own = own_folder()
+    if own.is_dir():
+        try:
+            library = Library(case, own=own)
+            materialize.overlay(library)
+        except ViewError as error:
+            _logger.warning("the views in %s are left out: %s", own, error)
+            materialize.drop_overlay(case.connection)
+        else:
+            return library
+    library = Library(case)
     materialize.overlay(library)
     return library
 
