@@ -140,7 +140,7 @@ class MadeBundle:
             "to_ns": int(starts.max()) if len(starts) else None,
             "open_count": int(columns["is_open"].sum()),
         }
-        return entry | self.host.stream_facts.get(stream, {})
+        return {**entry, **self.host.stream_facts.get(stream, {})}
 
     def _manifest(
         self, streams: dict[str, Any], facts: dict[str, list[dict[str, Any]]]
