@@ -7,6 +7,7 @@
 #   make lab         the fast fault-injection scenarios, live (root)
 #   make lab-full    every scenario, live (root)
 #   make samples     record the sample cases again (root)
+#   make picture     draw the README's picture again
 #   make bpf         compile the CO-RE objects of the recorder (clang)
 #   make wheelhouse  one archive for a laptop that is offline too
 #   make wheelhouse-check  install that archive inside the trip-wire and run the demo
@@ -42,7 +43,8 @@ samples: host $(VENV)/.dev bpf
 	@$(BIN)/python -m tests.lab.make_samples
 
 picture: $(VENV)/.core
-	@$(BIN)/python -m workbench.charts.picture samples/late-rank samples/img/late-rank.png
+	@$(BIN)/coldtrace demo >/dev/null
+	@$(BIN)/python -m workbench.charts.picture coldtrace-demo/case.duckdb samples/late-rank/lateness.png
 
 # Objects are compiled ahead of time where clang is; elsewhere the bcc loader still works.
 bpf:

@@ -1,7 +1,7 @@
 -- Each rank over all its steps: own work, waiting, and excess over its role.
 --
 -- grain:   job_id, rank
--- reads:   rank, step_work
+-- reads:   rank, step_excess
 --
 -- columns:
 --   rank              INTEGER         global rank
@@ -16,21 +16,7 @@
 --   excess_ns         BIGINT   ns     own time beyond the median of its role, step by
 --                                     step
 
-with compared as (
-    select
-        w.job_id,
-        w.rank,
-        w.own_ns,
-        w.wait_ns,
-        w.step_ns,
-        w.own_ns - median(w.own_ns) over (
-            partition by w.job_id, r.role, w.step
-        ) as excess_ns
-    from step_work as w
-    inner join rank as r on w.job_id = r.job_id and w.rank = r.rank
-),
-
-summed as (
+with summed as (
     select
         job_id,
         rank,
@@ -39,7 +25,7 @@ summed as (
         sum(wait_ns)::bigint as wait_ns,
         sum(step_ns)::bigint as step_ns,
         sum(excess_ns)::bigint as excess_ns
-    from compared
+    from step_excess
     group by job_id, rank
 )
 
