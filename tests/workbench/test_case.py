@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -32,7 +32,7 @@ def test_a_new_case_appears_when_it_is_closed(path: Path) -> None:
     assert sorted(each.name for each in path.parent.iterdir()) == ["late.duckdb"]
 
 
-def test_a_case_that_fails_leaves_nothing(path: Path) -> Never:
+def test_a_case_that_fails_leaves_nothing(path: Path) -> None:
     with pytest.raises(duckdb.Error), Case.create(path) as made:
         made.connection.execute("insert into raw.no_such_table values (1)")
 

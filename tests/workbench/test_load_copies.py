@@ -97,8 +97,8 @@ def test_a_sound_copy_takes_the_place_of_damaged_ones(
     paths = [(sound, flipped, torn)[index] for index in order]
 
     made = Case.create(None)
-    for group in [paths] if is_one_go else [[path] for path in paths]:
-        report = load_bundles(made, group, build=False)
+    groups = [paths] if is_one_go else [[path] for path in paths]
+    reports = [load_bundles(made, group, build=False) for group in groups]
 
     starts = made.frame("select start_ns from raw.collective order by start_ns")
     assert starts["start_ns"].to_list() == [0, 10, 20, 30, 40, 50, 60]
@@ -112,7 +112,7 @@ def test_a_sound_copy_takes_the_place_of_damaged_ones(
         (str(copy), "duplicate_bundle", f"a copy of {sound}, skipped")
         for copy in (flipped, torn)
     ]
-    assert not (is_one_go and report.is_damaged)
+    assert not (is_one_go and reports[0].is_damaged)
 
 
 def test_two_damaged_copies_complete_each_other(tmp_path: Path) -> None:

@@ -32,7 +32,12 @@ class Vector:
 
 def parse(path: Path) -> Vector:
     head, _, data = path.read_bytes().partition(b"\n\n")
-    lines = [line.partition(": ")[::2] for line in head.decode().splitlines()]
+    lines = [
+        (key, value)
+        for key, _, value in (
+            line.partition(": ") for line in head.decode().split("\n")
+        )
+    ]
     assert {key for key, _ in lines} <= KEYS
     values = dict(lines)
     rows = [text.split() for key, text in lines if key == "rows"]

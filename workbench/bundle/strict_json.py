@@ -41,7 +41,7 @@ def type_name(value: object) -> str:
     """Return the JSON word for the type of a value."""
     if value is None:
         return "null"
-    words = {
+    words: dict[type, str] = {
         bool: "boolean",
         int: "integer",
         float: "number",
