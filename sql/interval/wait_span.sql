@@ -42,7 +42,7 @@ with away as (
         end as runq_ns
     from stg_off_cpu as o
     inner join _step_thread as t on o.host_id = t.host_id and o.thread_id = t.thread_id
-    where not o.is_open
+    where o.is_totals_only or not o.is_open
 ),
 
 inside as (

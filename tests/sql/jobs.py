@@ -53,14 +53,18 @@ class Job:
                 streams=self.streams.get(name, every),
                 world_size=self.ranks,
             )
-        return [
-            made.host(self.host_of(rank))
-            .rank(rank)
-            .collective(
-                "comm_dup", start_ns=900 * MS + rank, duration_ns=MS, child="world"
-            )
-            for rank in range(self.ranks)
+        threads = [
+            made.host(self.host_of(rank)).rank(rank) for rank in range(self.ranks)
         ]
+        for rank, thread in enumerate(threads):
+            thread.collective(
+                "comm_init",
+                start_ns=900 * MS + rank,
+                duration_ns=MS,
+                communicator=None,
+                child="world",
+            )
+        return threads
 
     def blocking(self) -> CaseBuilder:
         """Return the job with a blocking all-reduce, as MPI has it."""
