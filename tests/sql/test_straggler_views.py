@@ -183,7 +183,8 @@ def test_blocking_beyond_the_peers_is_measured_by_kind(late: Case) -> None:
 def test_arrivals_are_in_cluster_time_within_their_error(late: Case) -> None:
     sql = (
         "select rank, arrival_skew_ns, margin_ns, is_surely_last"
-        " from collective_arrival where collective_seq = 13 and operation = 'all_reduce' order by rank"
+        " from collective_arrival where collective_seq = 13"
+        " and operation = 'all_reduce' order by rank"
     )
     skews = {rank: rest for rank, *rest in rows(late, sql)}
     worst = rows(late, "select max(clock_error_ns) from collective_arrival")[0][0]

@@ -11,6 +11,7 @@ else 4 if the bundles were damaged.
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 import sys
@@ -30,7 +31,6 @@ from workbench.store.problems import NOTES
 from workbench.store.views import build_library, open_library
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
     import polars as pl
@@ -123,8 +123,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _count(text: str) -> int:
     number = int(text)
     if number < 1:
-        message = f"must be at least 1, not {number}"
-        raise ValueError(message)
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
     return number
 
 
