@@ -19,6 +19,7 @@ from workbench.store.event_rows import (
     StreamTarget,
     insert_chunks,
     is_loadable,
+    release,
     stream_target,
 )
 from workbench.store.fact_rows import insert_rows
@@ -187,6 +188,8 @@ class BundleLoad:
                 damaged.add(batch[0].stream)
             if progress is not None:
                 progress(self.reader.path.name, self.row_count, total)
+        for target in targets.values():
+            release(self.connection, target)
         self.connection.execute("reset preserve_insertion_order")
         self._note_odd_values(targets.values())
         return damaged | {s for s in targets if not is_loadable(targets[s])}

@@ -12,7 +12,7 @@ of a large bundle may change places in blocks of 100,000; no view relies on thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,8 @@ class StreamTarget:
     names: dict[str, list[str | None]]
     faults: tuple[tuple[str, str, str], ...]
     """Kind, column and message of each known column that cannot be had."""
+    buffers: dict[int, dict[str, NDArray[Any]]] = field(default_factory=dict)
+    """Arrays that DuckDB reads, by place in an insert."""
     row_count: int = 0
     negative_count: int = 0
     impossible_count: int = 0
@@ -140,24 +142,49 @@ def insert_chunks(
     threads: ThreadIds,
 ) -> int:
     """Append the rows of some chunks and return how many there are."""
-    data = {
-        f"{_CHUNK}_{index}": _registered(target, columns, threads)
-        for index, columns in enumerate(chunks)
-    }
-    for name, arrays in data.items():
-        connection.register(name, arrays)
-    selects = " union all ".join(f"{target.select}{name}" for name in data)
-    try:
-        connection.execute(
-            f"insert into raw.{target.stream} {selects}",
-            {"bundle_id": target.bundle_id, "host_id": target.host_id, **target.names},
-        )
-    finally:
-        for name in data:
-            connection.unregister(name)
-    rows = sum(len(arrays["start_ns"]) for arrays in data.values())
+    rows = 0
+    for index, columns in enumerate(chunks):
+        arrays = _registered(target, columns, threads)
+        _put(connection, target, index, arrays)
+        rows += len(arrays["start_ns"])
+    selects = " union all ".join(
+        f"{target.select}{_CHUNK}_{target.stream}_{index}"
+        for index in range(len(chunks))
+    )
+    connection.execute(
+        f"insert into raw.{target.stream} {selects}",
+        {"bundle_id": target.bundle_id, "host_id": target.host_id, **target.names},
+    )
     target.row_count += rows
     return rows
+
+
+def _put(
+    connection: DuckDBPyConnection,
+    target: StreamTarget,
+    index: int,
+    arrays: dict[str, NDArray[Any]],
+) -> None:
+    """Put a chunk where the insert finds it.
+
+    A registered array stays alive until the transaction ends, even if its name is taken
+    away; so arrays of the usual size are copied into those that are there.
+    """
+    held = target.buffers.get(index)
+    if held is None or len(held["start_ns"]) != len(arrays["start_ns"]):
+        # What numpy reads out of a member's bytes cannot be written to.
+        target.buffers[index] = {name: array.copy() for name, array in arrays.items()}
+        connection.register(f"{_CHUNK}_{target.stream}_{index}", target.buffers[index])
+        return
+    for name, array in arrays.items():
+        np.copyto(held[name], array)
+
+
+def release(connection: DuckDBPyConnection, target: StreamTarget) -> None:
+    """Take the names of a stream's arrays away."""
+    for index in target.buffers:
+        connection.unregister(f"{_CHUNK}_{target.stream}_{index}")
+    target.buffers.clear()
 
 
 def _registered(

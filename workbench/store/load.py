@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from workbench.store.case import Case
 
 
-_MEMORY_LIMIT = "1GiB"
+_MEMORY_LIMIT = "768MiB"
 """What DuckDB may cache while rows arrive; none of it is read again."""
 
 
