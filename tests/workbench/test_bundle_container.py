@@ -10,7 +10,6 @@ import pytest
 
 from tests.builders import case
 from tests.bundle_writer import read_zip, write_zip
-from workbench.bundle.container import Member, refusal
 from workbench.bundle.reader import BundleReader
 from workbench.bundle.verify import verify_bundle
 from workbench.errors import BundleError, IntegrityError
@@ -344,30 +343,6 @@ def test_the_magic_of_the_end_within_data_does_not_make_a_directory(
     assert messages(path)[0][0] == "truncated"
 
 
-def member(*, size: int, compressed_size: int, method: int = 8) -> Member:
-    return Member(
-        name="x",
-        method=method,
-        flags=0,
-        crc=0,
-        compressed_size=compressed_size,
-        size=size,
-        header_offset=0,
-        data_offset=0,
-    )
-
-
-def test_an_absurd_size_is_refused_before_anything_is_unpacked() -> None:
-    terabyte = member(size=2**40, compressed_size=1_000)
-    beyond_deflate = member(size=2**20, compressed_size=10)
-    two_sizes = member(size=5, compressed_size=6, method=0)
-
-    assert "more than the 4096 allowed" in (refusal(terabyte, 4_096) or "")
-    assert "more than deflate can hold" in (refusal(beyond_deflate, 2**30) or "")
-    assert "two different sizes" in (refusal(two_sizes, 2**30) or "")
-    assert refusal(member(size=100, compressed_size=10), 2**30) is None
-
-
 def test_errors_carry_path_and_kind(tmp_path: Path, bundle: Path) -> None:
     entry = central_entry(bundle, b"clock.jsonl")
     patched(bundle, entry + 16, b"\x00\x00\x00\x00")
@@ -381,3 +356,29 @@ def test_errors_carry_path_and_kind(tmp_path: Path, bundle: Path) -> None:
     assert mismatch.value.file == "clock.jsonl"
     assert mismatch.value.expected == "0"
     assert missing.value.path == tmp_path / "none"
+
+
+def with_end64(path: Path) -> Path:
+    """Return the file with a ZIP64 end record, as for more members than 65534."""
+    data = path.read_bytes()
+    at = data.rindex(END)
+    count, size, offset = struct.unpack_from("<HII", data, at + 10)
+    end64 = struct.pack(
+        "<4sQ2H2I4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, offset
+    )
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, at, 1)
+    end = struct.pack("<4s4H2IH", END, 0, 0, 0xFFFF, 0xFFFF, 2**32 - 1, 2**32 - 1, 0)
+    path.write_bytes(data[:at] + end64 + locator + end)
+    return path
+
+
+def test_a_zip64_end_record_is_read(bundle: Path) -> None:
+    assert messages(with_end64(bundle)) == []
+
+
+def test_a_size_that_needs_zip64_and_has_none_is_refused(bundle: Path) -> None:
+    entry = central_entry(bundle, b"manifest.json")
+
+    assert messages(patched(bundle, entry + 24, b"\xff\xff\xff\xff")) == [
+        ("directory_mismatch", "the central directory is damaged at its byte 0")
+    ]

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import case
+from workbench.bundle.container import Member, refusal
 from workbench.bundle.facts import FACTS
 from workbench.bundle.reader import BundleReader
 from workbench.bundle.verify import refusals
@@ -221,3 +222,27 @@ def test_a_damaged_bundle_never_stops_the_sound_one_beside_it(
 
     assert starts["start_ns"].to_list() == [0, 1_000, 2_000, 3_000]
     assert report.problems
+
+
+def member(*, size: int, compressed_size: int, method: int = 8) -> Member:
+    return Member(
+        name="x",
+        method=method,
+        flags=0,
+        crc=0,
+        compressed_size=compressed_size,
+        size=size,
+        header_offset=0,
+        data_offset=0,
+    )
+
+
+def test_an_absurd_size_is_refused_before_anything_is_unpacked() -> None:
+    terabyte = member(size=2**40, compressed_size=1_000)
+    beyond_deflate = member(size=2**20, compressed_size=10)
+    two_sizes = member(size=5, compressed_size=6, method=0)
+
+    assert "more than the 4096 allowed" in (refusal(terabyte, 4_096) or "")
+    assert "more than deflate can hold" in (refusal(beyond_deflate, 2**30) or "")
+    assert "two different sizes" in (refusal(two_sizes, 2**30) or "")
+    assert refusal(member(size=100, compressed_size=10), 2**30) is None

@@ -16,30 +16,23 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from numpy.typing import NDArray
 
-NOTES = frozenset(
-    {
-        "cloned_machine_id",
-        "different_jobs",
-        "duplicate_bundle",
-        "missing_rank",
-        "overlapping_capture",
-        "rank_conflict",
-    }
-)
-"""Kinds that are no damage: every byte that was recorded has been read."""
+NOTES = {
+    "cloned_machine_id": "two boots that ran at once share a machine id; they stay "
+    "two hosts",
+    "different_jobs": "bundles of the case have no job in common",
+    "duplicate_bundle": "another copy of a capture that is loaded; skipped",
+    "missing_rank": "ranks of a job that no bundle brings",
+    "overlapping_capture": "two captures of one boot overlap; nothing counts twice",
+    "rank_conflict": "two processes that ran at once claim one rank of a job",
+}
+"""Kinds that are no damage, every byte recorded has been read; and what they mean."""
 
-UNREADABLE = frozenset(
-    {
-        "bad_manifest",
-        "directory_mismatch",
-        "foreign_zip",
-        "id_collision",
-        "not_a_zip",
-        "unreadable",
-        "unsupported_version",
-    }
-)
-"""Kinds of which a bundle is not loaded at all."""
+DAMAGE = {
+    "id_collision": "host or bundle whose key another one has; it is not loaded",
+    "impossible_time": "rows whose start is below 0 or beyond 2^62 ns; left out",
+    "negative_duration": "lengths below 0; null",
+}
+"""Kinds of damage beside those in BUNDLE.md, and what they mean."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
