@@ -106,8 +106,11 @@ def read_container(descriptor: int, path: Path) -> Container:
     source = _Source(descriptor)
     walked, torn, stop = _walk(source)
     end = _find_end(source, torn, stop)
-    if end is not None:
-        return _strict(source, end, path, {member.name for member in walked})
+    entries = None if end is None else _directory(source, end, path)
+    if end is not None and entries is not None:
+        local_names = {member.name for member in walked}
+        _check_names([entry.name for entry in entries], local_names, path)
+        return _strict(source, entries, end.directory_offset, path)
     if source.read(0, len(_LOCAL_MAGIC)) != _LOCAL_MAGIC:
         raise BundleError("not a ZIP file", path=path, kind="not_a_zip")
     for member in walked:
@@ -143,7 +146,7 @@ def _local_member(source: _Source, offset: int) -> Member | None:
     )
     tail = source.read(offset + _LOCAL.size, name_length + extra_length)
     sizes = _wide(tail[name_length:], size, packed)
-    if len(tail) < name_length + extra_length or sizes is None:
+    if len(tail) < name_length + extra_length:
         return None
     return Member(
         name=_text(tail[:name_length]),
@@ -158,22 +161,20 @@ def _local_member(source: _Source, offset: int) -> Member | None:
 
 
 def _text(raw: bytes) -> str:
-    """Return a name as text; what is not ASCII is escaped and so breaks the rules."""
-    return raw.decode("ascii", errors="backslashreplace")
+    """Return a name as text; what is not ASCII breaks the rules in any case."""
+    return raw.decode("utf-8", errors="replace")
 
 
-def _wide(extra: bytes, *fields: int) -> tuple[int, ...] | None:
-    """Return 32-bit header fields with their ZIP64 values in place, None if bad."""
+def _wide(extra: bytes, *fields: int) -> tuple[int, ...]:
+    """Return 32-bit header fields with their ZIP64 values in place."""
     wide = _zip64_field(extra)
     result: list[int] = []
     for field in fields:
-        if field != _MAX_32:
-            result.append(field)
-        elif len(wide) < struct.calcsize("<Q"):
-            return None
-        else:
+        if field == _MAX_32 and len(wide) >= struct.calcsize("<Q"):
             result.append(int(struct.unpack_from("<Q", wide)[0]))
             wide = wide[8:]
+        else:
+            result.append(field)
     return tuple(result)
 
 
@@ -192,7 +193,6 @@ class _End:
     """Where the directory lies, as its end record says."""
 
     offset: int
-    comment_length: int
     entry_count: int
     directory_offset: int
     directory_size: int
@@ -221,7 +221,7 @@ def _find_end(source: _Source, torn: Member | None, stop: int) -> _End | None:
 
 def _parse_end(source: _Source, offset: int) -> _End:
     fields = _END.unpack(source.read(offset, _END.size))
-    count, size, start, comment = fields[4:]
+    count, size, start = fields[4:7]
     directory_end = offset
     locator = source.read(offset - _LOCATOR.size, _LOCATOR.size)
     if locator[:4] == _LOCATOR_MAGIC:
@@ -232,7 +232,6 @@ def _parse_end(source: _Source, offset: int) -> _End:
             directory_end = at
     return _End(
         offset=offset,
-        comment_length=comment,
         entry_count=count,
         directory_offset=start,
         directory_size=size,
@@ -245,10 +244,7 @@ def _leads_to_directory(source: _Source, end: _End) -> bool:
     return any(source.read(start, 4) == _CENTRAL_MAGIC for start in starts)
 
 
-def _strict(source: _Source, end: _End, path: Path, local_names: set[str]) -> Container:
-    """Return the members after comparing the directory with every local header."""
-    entries = _directory(source, end, path)
-    names = [entry.name for entry in entries]
+def _check_names(names: list[str], local_names: set[str], path: Path) -> None:
     if "manifest.json" not in local_names.union(names):
         raise BundleError(
             "a ZIP file without manifest.json, not a bundle",
@@ -258,15 +254,21 @@ def _strict(source: _Source, end: _End, path: Path, local_names: set[str]) -> Co
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise _mismatch(f"{twice[0]} appears twice", path)
+
+
+def _strict(
+    source: _Source, entries: list[Member], directory_offset: int, path: Path
+) -> Container:
+    """Return the members after comparing the directory with every local header."""
     members: dict[str, Member] = {}
     offset = 0
     for entry in sorted(entries, key=lambda entry: entry.header_offset):
-        member = _agreed(source, entry, path)
+        _check_rules(entry, path)
         _check_gap(offset, entry.header_offset, entry.name, path)
-        _check_rules(member, path)
+        member = _agreed(source, entry, path)
         members[member.name] = member
         offset = member.end
-    _check_gap(offset, end.directory_offset, "the central directory", path)
+    _check_gap(offset, directory_offset, "the central directory", path)
     return Container(members=members, is_directory_missing=False)
 
 
@@ -321,41 +323,43 @@ def _agreed(source: _Source, entry: Member, path: Path) -> Member:
     return member
 
 
-def _directory(source: _Source, end: _End, path: Path) -> list[Member]:
-    """Return the directory's entries; the end record must describe them exactly."""
+def _directory(source: _Source, end: _End, path: Path) -> list[Member] | None:
+    """Return the directory's entries, None if it is broken.
+
+    The end record must describe it exactly, and be the end of the file.
+    """
+    behind = source.size - end.offset - _END.size
+    if behind:
+        raise _mismatch(f"{behind} bytes after the end of the directory", path)
+    stop = end.directory_offset + end.directory_size
+    _check_gap(stop, end.directory_end, _DIRECTORY_END, path)
     data = source.read(end.directory_offset, end.directory_size)
     entries: list[Member] = []
     offset = 0
-    while offset < len(data):
-        entry, offset = _central_entry(data, offset, path)
-        entries.append(entry)
-    behind = source.size - end.offset - _END.size
-    if behind or end.comment_length:
-        raise _mismatch(f"{behind} bytes after the end of the directory", path)
-    _check_gap(
-        end.directory_offset + end.directory_size,
-        end.directory_end,
-        "the end of the directory",
-        path,
-    )
-    if len(entries) != end.entry_count:
-        raise _mismatch("the end record does not describe the directory", path)
+    for _ in range(end.entry_count):
+        found = _central_entry(data, offset)
+        if found is None:
+            return None
+        entries.append(found[0])
+        offset = found[1]
+    _check_gap(offset, len(data), _DIRECTORY_END, path)
     return entries
 
 
-def _central_entry(data: bytes, offset: int, path: Path) -> tuple[Member, int]:
+_DIRECTORY_END = "the end of the directory"
+
+
+def _central_entry(data: bytes, offset: int) -> tuple[Member, int] | None:
+    """Return the entry at an offset of the directory and where it ends."""
     block = data[offset : offset + _CENTRAL.size]
     if len(block) < _CENTRAL.size or block[:4] != _CENTRAL_MAGIC:
-        raise _mismatch(f"the central directory is damaged at its byte {offset}", path)
+        return None
     fields = _CENTRAL.unpack(block)
     flags, method, crc, packed, size = (fields[i] for i in (3, 4, 7, 8, 9))
     name_length, extra_length, comment_length = fields[10:13]
     start = offset + _CENTRAL.size
     extra = data[start + name_length : start + name_length + extra_length]
     wide = _wide(extra, size, packed, fields[16])
-    stop = start + name_length + extra_length + comment_length
-    if wide is None or comment_length or stop > len(data):
-        raise _mismatch(f"the central directory is damaged at its byte {offset}", path)
     entry = Member(
         name=_text(data[start : start + name_length]),
         method=method,
@@ -366,7 +370,7 @@ def _central_entry(data: bytes, offset: int, path: Path) -> tuple[Member, int]:
         header_offset=wide[2],
         data_offset=0,
     )
-    return entry, stop
+    return entry, start + name_length + extra_length + comment_length
 
 
 def _mismatch(message: str, path: Path) -> IntegrityError:
