@@ -43,24 +43,26 @@ call as (
     where c.call_depth = 0 and c.duration_ns is not null
 ),
 
-followed as (
+window_of as (
     select
-        l.host_id,
-        l.thread_id,
-        l.start_ns,
-        c.start_ns as end_ns
-    from launch as l
-    asof inner join call as c
-        on
-            l.host_id = c.host_id
-            and l.thread_id = c.thread_id
-            and l.start_ns <= c.start_ns
+        host_id,
+        thread_id,
+        coalesce(lag(start_ns) over calls, 0) as from_ns,
+        start_ns as end_ns
+    from call
+    window
+        calls as (partition by host_id, thread_id order by start_ns)
 )
 
 select
-    host_id,
-    thread_id,
-    min(start_ns) as start_ns,
-    end_ns
-from followed
-group by host_id, thread_id, end_ns
+    w.host_id,
+    w.thread_id,
+    l.start_ns,
+    w.end_ns
+from window_of as w
+asof inner join launch as l
+    on
+        w.host_id = l.host_id
+        and w.thread_id = l.thread_id
+        and w.from_ns <= l.start_ns
+where l.start_ns < w.end_ns

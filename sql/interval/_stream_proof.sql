@@ -3,15 +3,12 @@
 -- A row says: all that was enqueued on this stream before covers_until_ns was complete
 -- at end_ns. A device-wide synchronisation speaks for every stream. A recorded event
 -- speaks for the stream it was recorded on; a stream that was made to wait for an event
--- carries its own proofs back to that stream. end_ns is the earliest end among this and
--- all later proofs of the stream, so the first row at or after a call is the best there
--- is.
+-- carries its own proofs back to that stream. A proof that another one beats, which
+-- covers more and ends no later, is left out: the first row at or after a call is best.
 --
 -- grain:       host_id, pid, is_device_wide, stream_handle, covers_until_ns
--- reads:       _gpu_sync
+-- reads:       _gpu_order
 -- materialize: yes
--- caveat:      a process with several devices is taken to synchronise all of them; the
---              implicit ordering of the legacy default stream proves nothing here
 --
 -- columns:
 --   host_id         INTEGER      host
@@ -28,44 +25,24 @@ with direct as (
         host_id,
         pid,
         operation = 'device_sync' as is_device_wide,
-        if(operation = 'device_sync', 0, stream_handle) as stream_handle,
-        start_ns as covers_until_ns,
-        struct_pack(
-            end_ns := end_ns,
-            sync_start_ns := start_ns,
-            proof := if(operation = 'stream_query', 'query', operation)
-        ) as best
-    from _gpu_sync
-    where operation in ('stream_sync', 'device_sync', 'stream_query')
-    union all
-    select
-        host_id,
-        pid,
-        false as is_device_wide,
-        event_stream_handle as stream_handle,
-        recorded_ns as covers_until_ns,
-        struct_pack(
-            end_ns := end_ns,
-            sync_start_ns := start_ns,
-            proof := if(operation = 'event_query', 'query', operation)
-        ) as best
-    from _gpu_sync
-    where operation in ('event_sync', 'event_query') and recorded_ns is not null
+        coalesce(source_handle, stream_handle) as stream_handle,
+        covers_until_ns,
+        if(operation like '%query', 'query', operation) as proof,
+        start_ns as sync_start_ns,
+        end_ns
+    from _gpu_order
+    where operation <> 'stream_wait'
 ),
 
 best_direct as (
-    select
-        host_id,
-        pid,
-        stream_handle,
-        covers_until_ns,
-        min(best) over (
-            partition by host_id, pid, stream_handle
-            order by covers_until_ns desc
-            range unbounded preceding
-        ) as best
-    from direct
+    select * from direct
     where not is_device_wide
+    qualify
+        end_ns < coalesce(min(end_ns) over (
+            partition by host_id, pid, stream_handle
+            order by covers_until_ns desc, end_ns asc
+            rows between unbounded preceding and 1 preceding
+        ), end_ns + 1)
 ),
 
 carried as (
@@ -73,55 +50,40 @@ carried as (
         w.host_id,
         w.pid,
         false as is_device_wide,
-        w.event_stream_handle as stream_handle,
-        w.recorded_ns as covers_until_ns,
-        d.best
-    from _gpu_sync as w
+        w.source_handle as stream_handle,
+        w.covers_until_ns,
+        d.proof,
+        d.sync_start_ns,
+        d.end_ns
+    from _gpu_order as w
     asof inner join best_direct as d
         on
             w.host_id = d.host_id
             and w.pid = d.pid
             and w.stream_handle = d.stream_handle
             and w.end_ns <= d.covers_until_ns
-    where w.operation = 'stream_wait' and w.recorded_ns is not null
+    where w.operation = 'stream_wait'
 ),
 
 every as (
     select * from direct
     union all
     select * from carried
-),
-
-gathered as (
-    select
-        host_id,
-        pid,
-        is_device_wide,
-        stream_handle,
-        covers_until_ns,
-        min(best) as best
-    from every
-    group by host_id, pid, is_device_wide, stream_handle, covers_until_ns
-),
-
-suffix as (
-    select
-        * exclude (best),
-        min(best) over (
-            partition by host_id, pid, is_device_wide, stream_handle
-            order by covers_until_ns desc
-            rows unbounded preceding
-        ) as best
-    from gathered
 )
 
 select
-    suffix.host_id,
-    suffix.pid,
-    suffix.is_device_wide,
-    suffix.stream_handle,
-    suffix.covers_until_ns,
-    best.proof,
-    best.sync_start_ns,
-    best.end_ns
-from suffix
+    host_id,
+    pid,
+    is_device_wide,
+    stream_handle,
+    covers_until_ns,
+    proof,
+    sync_start_ns,
+    end_ns
+from every
+qualify
+    end_ns < coalesce(min(end_ns) over (
+        partition by host_id, pid, is_device_wide, stream_handle
+        order by covers_until_ns desc, end_ns asc
+        rows between unbounded preceding and 1 preceding
+    ), end_ns + 1)

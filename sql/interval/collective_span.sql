@@ -30,8 +30,7 @@
 --   arrival_ns        BIGINT   ns  the call was issued, host MONOTONIC
 --   issued_ns         BIGINT   ns  the issuing call returned, host MONOTONIC
 --   completion_ns     BIGINT   ns  proved complete, host MONOTONIC
---   completion_proof  VARCHAR      return, stream_sync, device_sync, event_sync or
---                                  query
+--   completion_proof  VARCHAR      return, or the operation that covers it
 --   sync_start_ns     BIGINT   ns  entry of the covering synchronisation
 --   is_blocking       BOOLEAN      its return means its part is done
 --   is_enqueue_only   BOOLEAN      it only enqueues work on a GPU stream
@@ -92,8 +91,7 @@ select
     r.job_id,
     c.pid,
     c.communicator_id,
-    if(c.operation in ('comm_init', 'comm_init_all'), null, c.collective_seq)
-        as collective_seq,
+    if(c.operation like 'comm_init%', null, c.collective_seq) as collective_seq,
     c.operation,
     c.communicator_rank,
     c.communicator_size,

@@ -121,15 +121,22 @@ def test_enqueued_call_is_complete_when_covered_by(name: str, tmp_path: Path) ->
     assert enqueued(tmp_path, *calls) == [expected]
 
 
-def test_first_proof_after_a_call_ends_earliest(tmp_path: Path) -> None:
+def test_proof_that_a_later_one_beats_is_left_out(tmp_path: Path) -> None:
     thread = rank("nccl")
+    thread.collective(start_ns=10, duration_ns=1, stream_handle=NCCL)
     thread.gpu_call("stream_sync", start_ns=100, duration_ns=900, stream_handle=NCCL)
     thread.gpu_call("stream_sync", start_ns=200, duration_ns=50, stream_handle=NCCL)
+    thread.gpu_call("stream_sync", start_ns=300, duration_ns=50, stream_handle=OTHER)
 
     proofs = stand(thread, tmp_path, "_stream_proof")
 
-    sql = "select covers_until_ns, sync_start_ns, end_ns from _stream_proof order by 1"
-    assert rows(proofs, sql) == [(100, 200, 250), (200, 200, 250)]
+    order = "select operation, stream_handle, covers_until_ns, end_ns from _gpu_order"
+    sql = "select covers_until_ns, sync_start_ns, end_ns from _stream_proof"
+    assert rows(proofs, sql) == [(200, 200, 250)]
+    assert sorted(rows(proofs, order)) == [
+        ("stream_sync", NCCL, 100, 1_000),
+        ("stream_sync", NCCL, 200, 250),
+    ]
 
 
 @pytest.fixture(scope="module")
