@@ -1,4 +1,4 @@
--- Calls that put GPU streams in order: synchronise, query, record and wait for events.
+-- Calls that order GPU streams: synchronise, query, record and wait for events.
 --
 -- Only outermost calls of processes that enqueue collectives, only successful ones, and
 -- of those on a stream only streams that carry collectives or wait for an event. A call
