@@ -44,7 +44,7 @@ samples: host $(VENV)/.dev bpf
 
 picture: $(VENV)/.core
 	@$(BIN)/coldtrace demo >/dev/null
-	@$(BIN)/python -m workbench.charts.picture coldtrace-demo/case.duckdb samples/late-rank/lateness.png
+	@$(BIN)/python -m workbench.charts.picture coldtrace-demo/case.duckdb samples/late-rank.png
 
 # Objects are compiled ahead of time where clang is; elsewhere the bcc loader still works.
 bpf:

@@ -31,7 +31,9 @@ def _run(module: str, *arguments: str, folder: Path | None = None) -> str:
 
 def _block(text: str, command: str) -> str:
     """Return what a fenced transcript shows under its command."""
-    found = re.search(rf"```console\n\$ {re.escape(command)}\n(.*?)```", text, re.DOTALL)
+    found = re.search(
+        rf"```console\n\$ {re.escape(command)}\n(.*?)```", text, re.DOTALL
+    )
     assert found is not None, f"no transcript of {command}"
     return found[1]
 
