@@ -33,8 +33,18 @@
 
 with away as (
     select
-        o.*,
+        o.host_id,
+        o.thread_id,
+        o.start_ns,
+        o.is_totals_only,
         t.rank,
+        o.off_state,
+        o.syscall,
+        o.next_pid,
+        o.next_tid,
+        o.waker_pid,
+        o.is_yielded,
+        o.skipped_ns,
         coalesce(o.duration_ns, 0) as away_ns,
         case
             when o.is_yielded then 0

@@ -24,36 +24,30 @@ with reach as (
     group by host_id, thread_id
 ),
 
--- a piece adds its length to one class and takes it from the one around it
-piece as (
+-- every span begins with a part in its class; an absence ends with one in the run queue
+span as (
     select
         host_id,
         thread_id,
         start_ns,
+        end_ns as ready_ns,
         end_ns,
         class,
-        'rest' as around
+        'rest' as around,
+        null as runq_class
     from outer_span
     union all
     select
         host_id,
         thread_id,
         start_ns,
-        ready_ns as end_ns,
-        class,
-        coalesce(outer_class, 'rest') as around
-    from wait_span
-    where ready_ns > start_ns and coalesce(outer_class, 'launch_gap') = 'launch_gap'
-    union all
-    select
-        host_id,
-        thread_id,
-        ready_ns as start_ns,
+        ready_ns,
         end_ns,
-        runq_class as class,
-        coalesce(outer_class, 'rest') as around
+        class,
+        coalesce(outer_class, 'rest') as around,
+        runq_class
     from wait_span
-    where end_ns > ready_ns
+    where end_ns > start_ns
 ),
 
 placed as (
@@ -61,7 +55,7 @@ placed as (
         p.*,
         s.step,
         coalesce(p.start_ns < s.end_ns and p.end_ns <= s.end_ns, false) as is_whole
-    from piece as p
+    from span as p
     inner join reach as r on p.host_id = r.host_id and p.thread_id = r.thread_id
     asof left join _thread_step as s
         on
@@ -78,10 +72,12 @@ cut as (
         step,
         class,
         around,
-        sum(end_ns - start_ns) as duration_ns
+        runq_class,
+        sum(ready_ns - start_ns) as class_ns,
+        sum(end_ns - ready_ns) as runq_ns
     from placed
     where is_whole
-    group by host_id, thread_id, step, class, around
+    group by host_id, thread_id, step, class, around, runq_class
     union all
     select
         p.host_id,
@@ -89,7 +85,13 @@ cut as (
         s.step,
         p.class,
         p.around,
-        sum(least(p.end_ns, s.end_ns) - greatest(p.start_ns, s.start_ns)) as duration_ns
+        p.runq_class,
+        sum(greatest(
+            least(p.ready_ns, s.end_ns) - greatest(p.start_ns, s.start_ns), 0
+        )) as class_ns,
+        sum(greatest(
+            least(p.end_ns, s.end_ns) - greatest(p.ready_ns, s.start_ns), 0
+        )) as runq_ns
     from placed as p
     inner join _thread_step as s
         on
@@ -98,7 +100,29 @@ cut as (
             and p.start_ns < s.end_ns
             and p.end_ns > s.start_ns
     where not p.is_whole
-    group by p.host_id, p.thread_id, s.step, p.class, p.around
+    group by p.host_id, p.thread_id, s.step, p.class, p.around, p.runq_class
+),
+
+part as (
+    select
+        host_id,
+        thread_id,
+        step,
+        class,
+        around,
+        class_ns as duration_ns
+    from cut
+    where class <> around
+    union all
+    select
+        host_id,
+        thread_id,
+        step,
+        runq_class as class,
+        around,
+        runq_ns as duration_ns
+    from cut
+    where runq_class is not null
 )
 
 select
@@ -108,5 +132,6 @@ select
     class,
     around,
     sum(duration_ns)::bigint as duration_ns
-from cut
+from part
 group by host_id, thread_id, step, class, around
+having sum(duration_ns) > 0

@@ -38,21 +38,14 @@ with short as (
     group by w.host_id, w.thread_id, s.step
 ),
 
+-- in one pass: what a class gets, the class around it gives
 moved as (
     select
         host_id,
         thread_id,
         step,
-        class,
-        duration_ns
-    from _budget_part
-    union all
-    select
-        host_id,
-        thread_id,
-        step,
-        around as class,
-        -duration_ns as duration_ns
+        unnest([class, around]) as class,
+        unnest([duration_ns, -duration_ns]) as duration_ns
     from _budget_part
 ),
 
