@@ -86,12 +86,14 @@ cut as (
         p.class,
         p.around,
         p.runq_class,
-        sum(greatest(
-            least(p.ready_ns, s.end_ns) - greatest(p.start_ns, s.start_ns), 0
-        )) as class_ns,
-        sum(greatest(
-            least(p.end_ns, s.end_ns) - greatest(p.ready_ns, s.start_ns), 0
-        )) as runq_ns
+        sum(
+            least(greatest(p.ready_ns, s.start_ns), s.end_ns)
+            - greatest(p.start_ns, s.start_ns)
+        ) as class_ns,
+        sum(
+            least(p.end_ns, s.end_ns)
+            - least(greatest(p.ready_ns, s.start_ns), s.end_ns)
+        ) as runq_ns
     from placed as p
     inner join _thread_step as s
         on
@@ -108,21 +110,10 @@ part as (
         host_id,
         thread_id,
         step,
-        class,
+        unnest([class, runq_class]) as class,
         around,
-        class_ns as duration_ns
+        unnest([class_ns, runq_ns]) as duration_ns
     from cut
-    where class <> around
-    union all
-    select
-        host_id,
-        thread_id,
-        step,
-        runq_class as class,
-        around,
-        runq_ns as duration_ns
-    from cut
-    where runq_class is not null
 )
 
 select
@@ -133,5 +124,5 @@ select
     around,
     sum(duration_ns)::bigint as duration_ns
 from part
+where class <> around and duration_ns > 0
 group by host_id, thread_id, step, class, around
-having sum(duration_ns) > 0

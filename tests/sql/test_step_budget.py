@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 RANKS, STEPS = 3, 9
 STEP_NS = 10_000_000
+SECOND_TID = 50
+LONG_CALL = (25_000_000, 31_000_000)
+LONG_AWAY = (61_000_000, 17_000_000, 7_500_000)
+"""Start and length of spans over the edges of steps; the last is the wait for a CPU."""
 SYNCS = ("stream_sync", "device_sync", "event_sync")
 SLEEPS = {
     "read": "read",
@@ -69,6 +73,18 @@ def step(random: Random, thread: ThreadBuilder, begin: int) -> None:
         away(random, thread, begin + 9_000_000, begin + 9_600_000)
 
 
+def second_thread(thread: ThreadBuilder) -> None:
+    """Add a thread of rank 0 whose spans do not end with the steps."""
+    thread.collective(start_ns=STEP_NS, duration_ns=1_000, communicator="own")
+    thread.gpu_call("memcpy", start_ns=LONG_CALL[0], duration_ns=LONG_CALL[1])
+    thread.off_cpu(
+        start_ns=LONG_AWAY[0],
+        duration_ns=LONG_AWAY[1],
+        syscall="read",
+        runq_latency_ns=LONG_AWAY[2],
+    )
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Case:
     """Return three ranks whose steps are filled at random, one without off_cpu."""
@@ -78,6 +94,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Case:
         thread = job.host("ab"[rank // 2]).rank(rank)
         for number in range(STEPS):
             step(random, thread, (number + 1) * STEP_NS)
+    second_thread(job.host("a").thread(SECOND_TID, pid=1_000))
     for number in range(STEPS):
         thread = job.host("blind", streams=("collective", "gpu_call")).rank(RANKS)
         begin = (number + 1) * STEP_NS + 9_000_000
@@ -91,8 +108,8 @@ def spans(case: Case, rank: int) -> list[tuple[int, int, int, str]]:
     found: list[tuple[int, int, int, str]] = []
     calls = case.frame(
         "select start_ns, start_ns + duration_ns, operation from raw.gpu_call"
-        f" where pid = {pid} union all select start_ns, start_ns + duration_ns,"
-        f" 'mpi' from raw.collective where pid = {pid} order by start_ns"
+        f" where tid = {pid} union all select start_ns, start_ns + duration_ns,"
+        f" 'mpi' from raw.collective where tid = {pid} order by start_ns"
     ).rows()
     launch: int | None = None
     for start, end, operation in calls:
@@ -107,7 +124,7 @@ def spans(case: Case, rank: int) -> list[tuple[int, int, int, str]]:
         found.append((start, end, 1, kind))
     absences = case.frame(
         "select start_ns, duration_ns, runq_latency_ns, off_state, syscall, is_yielded"
-        f" from raw.off_cpu where pid = {pid} and duration_ns is not null"
+        f" from raw.off_cpu where tid = {pid} and duration_ns is not null"
     ).rows()
     for start, length, runq, state, syscall, is_yielded in absences:
         queued = 0 if is_yielded else runq
@@ -156,7 +173,7 @@ def _take_short(
     """Move short absences outside calls from on_cpu to off_cpu_short."""
     number, *bounds = step_bounds
     totals = case.frame(
-        f"select start_ns, skipped_ns from raw.off_cpu where pid = {1_000 + rank}"
+        f"select start_ns, skipped_ns from raw.off_cpu where tid = {1_000 + rank}"
         f" and start_ns >= {bounds[0]} and start_ns < {bounds[1]}"
     ).rows()
     calls = [s for s in found if s[2] == 1 and s[3] != "launch_gap"]
@@ -172,7 +189,10 @@ def _take_short(
 
 def budget(case: Case, rank: int) -> dict[tuple[int, str], int]:
     """Return the budget of one rank by (step, class) as the view has it."""
-    sql = f"select step, class, duration_ns from step_budget where rank = {rank}"
+    sql = (
+        "select step, class, duration_ns from step_budget"
+        f" where rank = {rank} and is_main"
+    )
     return {(number, kind): length for number, kind, length in rows(case, sql)}
 
 
@@ -186,14 +206,37 @@ def test_budget_by_nesting_equals_the_sweep(made: Case, rank: int) -> None:
 
 def test_budget_adds_up_to_every_step(made: Case) -> None:
     sql = (
-        "select s.rank, s.step, max(s.end_ns - s.start_ns) - sum(b.duration_ns)"
+        "select b.thread_id, s.step, max(s.end_ns - s.start_ns) - sum(b.duration_ns)"
         " from model.step as s inner join step_budget as b"
         " on s.rank = b.rank and s.step = b.step group by all"
     )
     gaps = rows(made, sql)
 
-    assert len(gaps) == (RANKS + 1) * (STEPS - 1)
+    assert len(gaps) == (RANKS + 2) * (STEPS - 1)
     assert {gap for _, _, gap in gaps} == {0}
+
+
+def count(case: Case, start: int, end: int) -> tuple[int]:
+    """Return how many steps of rank 0 a span touches."""
+    sql = f"select 1 from model.step where rank = 0 and start_ns < {end}"
+    return (len(rows(case, f"{sql} and end_ns > {start}")),)
+
+
+def test_span_over_the_edge_of_steps_is_cut(made: Case) -> None:
+    sql = (
+        "select class, sum(duration_ns)::bigint, count(*) from step_budget"
+        " where not is_main group by class"
+    )
+    budget_of = {kind: (total, steps) for kind, total, steps in rows(made, sql)}
+    long_end = sum(LONG_CALL)
+    ready, ran = sum(LONG_AWAY[:2]) - LONG_AWAY[2], sum(LONG_AWAY[:2])
+
+    assert budget_of["gpu_call"] == (LONG_CALL[1], *count(made, LONG_CALL[0], long_end))
+    assert budget_of["read"] == (
+        ready - LONG_AWAY[0],
+        *count(made, LONG_AWAY[0], ready),
+    )
+    assert budget_of["run_queue"] == (LONG_AWAY[2], *count(made, ready, ran))
 
 
 def test_no_class_is_negative_and_parts_are_exact(made: Case) -> None:
@@ -224,7 +267,7 @@ def test_launch_gap_reaches_from_the_first_launch_to_the_next_call(made: Case) -
     gaps = {(a, b) for a, b, _, kind in spans(made, 0) if kind == "launch_gap"}
     sql = (
         "select l.start_ns, l.end_ns from _launch_gap as l inner join _step_thread as t"
-        " on l.thread_id = t.thread_id where t.rank = 0"
+        " on l.thread_id = t.thread_id where t.rank = 0 and t.is_main"
     )
 
     assert set(rows(made, sql)) == gaps
@@ -241,7 +284,7 @@ def test_waits_are_recorded_absences_of_their_rank(made: Case) -> None:
 
 
 def test_steps_of_a_thread_are_those_of_its_rank(made: Case) -> None:
-    sql = "select rank, step, start_ns, end_ns from {} order by all"
+    sql = "select distinct rank, step, start_ns, end_ns from {} order by all"
 
     assert rows(made, sql.format("_thread_step")) == rows(
         made, sql.format("model.step")
