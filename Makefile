@@ -16,7 +16,7 @@ SHELL  := /bin/bash
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 .PHONY: demo test lint bench lab lab-full samples bpf host picture wheelhouse wheelhouse-check clean
 
