@@ -114,29 +114,29 @@ static void pause_ns(long ns)
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &time, 0);
 }
 
+static long long now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
 static void *yield_for(void *seconds)
 {
-	struct timespec now, end;
+	long long end = now_ns() + (long)seconds * 1000000000LL;
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += (long)seconds;
-	do {
+	while (now_ns() < end)
 		syscall(SYS_sched_yield);
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec < end.tv_sec ||
-		 (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
 	return 0;
 }
 
 static void *spin_for(void *seconds)
 {
-	struct timespec now, end;
+	long long end = now_ns() + (long)seconds * 1000000000LL;
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += (long)seconds;
-	do
-		clock_gettime(CLOCK_MONOTONIC, &now);
-	while (now.tv_sec < end.tv_sec);
+	while (now_ns() < end)
+		;
 	return 0;
 }
 
