@@ -6,7 +6,7 @@
 -- compared.
 --
 -- grain:       host_id, thread_id, start_ns
--- reads:       _meeting, model.clock, model.clock_pair
+-- reads:       _arrival_time, _last_arrival, model.clock_pair
 -- materialize: yes
 --
 -- columns:
@@ -28,31 +28,12 @@
 --   wait_ns         BIGINT   ns  arrival to completion, free of clocks; NULL: not
 --                                proved
 --   clock_error_ns  BIGINT   ns  half-width of the error of arrival_skew_ns
---   margin_error_ns BIGINT   ns  half-width of the error of margin_ns
---   is_surely_last  BOOLEAN      margin_ns is larger than its error
+--   margin_error_ns BIGINT   ns  half-width of the error of margin_ns; of the last
+--                                member, the largest against any other
+--   is_surely_last  BOOLEAN      it came after every other member by more than the
+--                                error between their hosts
 
-with timed as (
-    select
-        m.communicator_id,
-        m.collective_seq,
-        m.operation,
-        m.pairing,
-        m.host_id,
-        m.thread_id,
-        m.start_ns,
-        m.rank,
-        m.job_id,
-        c.clock_group_id,
-        m.arrival_ns,
-        m.stay_ns as wait_ns,
-        m.arrival_ns + c.offset_ns + ((m.arrival_ns - c.from_ns) * c.rate)::bigint
-            as ts_ns
-    from _meeting as m
-    asof inner join model.clock as c
-        on m.host_id = c.host_id and m.arrival_ns >= c.from_ns
-),
-
-compared as (
+with compared as (
     select
         *,
         row_number() over late as place,
@@ -62,7 +43,7 @@ compared as (
         nth_value(host_id, 2) over late as second_host_id,
         last_value(ts_ns) over late as first_ts_ns,
         last_value(host_id) over late as first_host_id
-    from timed
+    from _arrival_time
     window
         late as (
             partition by
@@ -86,9 +67,20 @@ erred as (
         a.ts_ns - a.other_ts_ns as margin_ns,
         case when a.host_id = a.first_host_id then 0 else f.error_ns end
             as clock_error_ns,
-        case when a.host_id = a.other_host_id then 0 else o.error_ns end
-            as margin_error_ns
+        case
+            when a.place = 1 then l.error_ns
+            when a.host_id = a.other_host_id then 0
+            else o.error_ns
+        end as margin_error_ns,
+        a.place = 1 and l.is_surely_last as is_surely_last
     from against as a
+    inner join _last_arrival as l
+        on
+            a.communicator_id = l.communicator_id
+            and a.collective_seq = l.collective_seq
+            and a.operation = l.operation
+            and a.pairing = l.pairing
+            and a.clock_group_id = l.clock_group_id
     asof left join model.clock_pair as f
         on
             a.host_id = f.host_id
@@ -119,5 +111,5 @@ select
     wait_ns,
     clock_error_ns,
     margin_error_ns,
-    coalesce(margin_ns > margin_error_ns, false) as is_surely_last
+    is_surely_last
 from erred
