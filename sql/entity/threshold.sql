@@ -27,7 +27,7 @@ with setting (name, value, unit, meaning) as (
     ('cause_share', 0.5, 'ratio', 'part of a rank''s excess that a cause must explain'),
     ('period_agreement', 0.9, 'ratio', 'distances of late steps that fit a period'),
     ('clock_agreement', 0.5, 'ratio', 'late steps in which the clocks prove the order'),
-    ('few_steps', 3, 'count', 'fewer late steps than this give low confidence'),
+    ('few_steps', 3, 'count', 'fewer late steps accuse in no window, weakly in a run'),
     (
         'gap_step', 0.05, 'ratio',
         'time ranks wait for their own GPUs, of a step, that could hide a slow GPU'

@@ -3,7 +3,8 @@
 -- Accused is who, alone as recorded, makes the job slower than the threshold, by at
 -- least half of the job's whole excess, and waits less than its role's median. Of two
 -- members of a role that differ, with no third, none can be accused; a rank without a
--- peer has nothing to be compared with.
+-- peer has nothing to be compared with. In a window it must be late more than now and
+-- then: one hiccup of a machine is most of what 50 quick steps lose.
 --
 -- grain:   job_id, rank, window_kind, window_from_step
 -- reads:   model.what_if, model.straggler_pattern, threshold
@@ -33,7 +34,8 @@
 with limit_of as (
     select
         max(value) filter (name = 'straggler_alone') as alone_limit,
-        max(value) filter (name = 'straggler_share') as share_limit
+        max(value) filter (name = 'straggler_share') as share_limit,
+        max(value) filter (name = 'few_steps') as few_steps
     from threshold
 ),
 
@@ -47,7 +49,8 @@ scored as (
         w.alone_ratio >= l.alone_limit
         and w.share_ratio >= l.share_limit
         and w.wait_ns < w.role_median_wait_ns
-        and coalesce(p.affected_step_count, 0) > 0 as is_late,
+        and coalesce(p.affected_step_count, 0)
+        >= if(w.window_kind = 'run', 1, l.few_steps) as is_late,
         -- the median of two is their mean: each is off by half of what parts them
         2 * (w.alone_ratio - 1) >= l.alone_limit - 1
         and w.share_ratio >= l.share_limit as is_apart

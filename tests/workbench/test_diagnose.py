@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 GOLDEN = Path(__file__).with_name("golden") / "verdict_late_rank.txt"
 CLOCK_NUMBER = re.compile(
-    r"(?<=offset )-\d+\.\d+(?= ms)|(?<=\+-)\d+\.\d+|-\d+\.\d+(?= ppm)"
+    r"[+-]\d+\.\d+ \+-\d+\.\d+(?= ppm)"
+    r"|(?<=offset )-\d+\.\d+(?= ms)|(?<=\+-)\d+\.\d+"
     r"|(?<=error )\d+\.\d+|(?<=by )\d+\.\d+(?= ms, error)"
 )
 """Figures of the clock model, which has tests of its own."""

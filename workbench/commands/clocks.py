@@ -94,10 +94,21 @@ def _paragraph(host: dict[str, Any]) -> Iterator[str]:
     yield _columns("", ["at start", "in the middle", "at the end"])
     yield _columns("offset", offsets)
     yield _columns("band", bands)
-    yield from _wrapped("drift", f"{host['rate'] * 1e6:+.3f} ppm of the offset")
+    yield from _wrapped("drift", f"{drift(host)} of the offset")
     yield from _wrapped("from", _sources(host))
     reason = f": {host['reason']}" if host["reason"] else ""
     yield from _wrapped("state", f"{host['state']}{reason}")
+
+
+def drift(host: dict[str, Any]) -> str:
+    """Return the mean rate of a clock against the reference, with its error, in ppm.
+
+    The offset lies in its band at both ends of the matched interval, so its mean change
+    is off by at most the two half-widths over the length of the interval.
+    """
+    matched_ns = max(host["to_ns"] - host["from_ns"], 1)
+    error = (host["error_start_ns"] + host["error_end_ns"]) / matched_ns
+    return f"{host['rate'] * 1e6:+.1f} +-{error * 1e6:.1f} ppm"
 
 
 def _sources(host: dict[str, Any]) -> str:

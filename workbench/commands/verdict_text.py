@@ -12,7 +12,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from workbench.commands.clocks import length
+from workbench.commands.clocks import drift, length
 from workbench.commands.output import PAGE_WIDTH, plain
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def _clock(row: dict[str, Any]) -> str:
     return (
         f"offset {length(row['offset_middle_ns'], sign=True)} "
         f"+-{length(row['error_middle_ns'])} to {row['reference_name']} in the middle, "
-        f"drift {row['rate'] * MILLION:+.3f} ppm, from "
+        f"drift {drift(row)}, from "
         f"{row['constraint_count']:,} rendezvous{tail}"
     )
 
