@@ -25,7 +25,7 @@ demo: $(VENV)/.core
 
 test: host $(VENV)/.dev bpf
 	@.ci/gates
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --cov --cov-report term $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	@.ci/gates
