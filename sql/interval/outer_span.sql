@@ -5,7 +5,6 @@
 --
 -- grain:       host_id, thread_id, start_ns
 -- reads:       stg_gpu_call, _collective_call, _step_thread, _launch_gap
--- materialize: yes
 -- exclusive:   yes
 --
 -- columns:

@@ -5,8 +5,7 @@
 -- CPU. The wait for a CPU is the last part of an absence: blocked first, then ready.
 --
 -- grain:       host_id, thread_id, start_ns, is_totals_only
--- reads:       stg_off_cpu, outer_span, syscall_class, _step_thread
--- materialize: yes
+-- reads:       stg_off_cpu, _wait_place, syscall_class, _step_thread
 -- caveat:      skipped_ns, the sum of shorter absences, lies before start_ns and is
 --              placed
 --              where the row is
@@ -58,13 +57,14 @@ with away as (
 inside as (
     select
         a.*,
-        if(a.start_ns < s.end_ns, s.class, null) as outer_class
+        p.outer_class
     from away as a
-    asof left join outer_span as s
+    left join _wait_place as p
         on
-            a.host_id = s.host_id
-            and a.thread_id = s.thread_id
-            and a.start_ns >= s.start_ns
+            a.host_id = p.host_id
+            and a.thread_id = p.thread_id
+            and a.start_ns = p.start_ns
+            and a.is_totals_only = p.is_totals_only
 )
 
 select

@@ -4,7 +4,7 @@
 -- span lies in one step. Spans of other threads may reach over the edge and are cut.
 --
 -- grain:  host_id, thread_id, step, class, around
--- reads:  outer_span, wait_span, _thread_step
+-- reads:  outer_span, wait_span, _step_cell, _thread_step
 --
 -- columns:
 --   host_id     INTEGER      host
@@ -15,13 +15,13 @@
 --   duration_ns BIGINT   ns  length
 
 with reach as (
-    select
+    select distinct
         host_id,
         thread_id,
-        min(start_ns) as from_ns,
-        max(end_ns) as to_ns
-    from _thread_step
-    group by host_id, thread_id
+        cell_ns,
+        from_ns,
+        to_ns
+    from _step_cell
 ),
 
 -- every span begins with a part in its class; an absence ends with one in the run queue
@@ -54,14 +54,16 @@ placed as (
     select
         p.*,
         s.step,
-        coalesce(p.start_ns < s.end_ns and p.end_ns <= s.end_ns, false) as is_whole
+        coalesce(p.end_ns <= s.end_ns, false) as is_whole
     from span as p
     inner join reach as r on p.host_id = r.host_id and p.thread_id = r.thread_id
-    asof left join _thread_step as s
+    left join _step_cell as s
         on
             p.host_id = s.host_id
             and p.thread_id = s.thread_id
+            and p.start_ns // r.cell_ns = s.cell
             and p.start_ns >= s.start_ns
+            and p.start_ns < s.end_ns
     where p.end_ns > r.from_ns and p.start_ns < r.to_ns
 ),
 

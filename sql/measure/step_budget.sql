@@ -6,7 +6,7 @@
 -- Short absences outside calls are off_cpu_short, at most what is left.
 --
 -- grain:       host_id, thread_id, step, class
--- reads:       _budget_part, _thread_step, wait_span, coverage
+-- reads:       _budget_part, _step_cell, _thread_step, wait_span, coverage
 -- materialize: yes
 -- caveat:      a wait that another thread of the process ended is not followed into it
 --
@@ -20,20 +20,31 @@
 --   is_main     BOOLEAN      the thread of the rank that makes most of its collectives
 --   duration_ns BIGINT   ns  time of the step in this class
 
-with short as (
+with cell_length as (
+    select distinct
+        host_id,
+        thread_id,
+        cell_ns
+    from _step_cell
+),
+
+short as (
     select
         w.host_id,
         w.thread_id,
         s.step,
         sum(w.skipped_ns) as skipped_ns
     from wait_span as w
-    asof inner join _thread_step as s
+    inner join cell_length as c on w.host_id = c.host_id and w.thread_id = c.thread_id
+    inner join _step_cell as s
         on
             w.host_id = s.host_id
             and w.thread_id = s.thread_id
+            and w.start_ns // c.cell_ns = s.cell
             and w.start_ns >= s.start_ns
+            and w.start_ns < s.end_ns
     where
-        w.start_ns < s.end_ns
+        w.skipped_ns > 0
         and coalesce(w.outer_class, 'launch_gap') = 'launch_gap'
     group by w.host_id, w.thread_id, s.step
 ),

@@ -54,15 +54,13 @@ def _insert_lists(
     table: str,
     columns: Mapping[str, Sequence[Any] | NDArray[Any]],
 ) -> None:
-    """Insert rows one by one: for tables of a row a host or a rank."""
-    plain = [
+    """Insert all rows by one statement: one a row takes milliseconds each."""
+    lists = [
         values.tolist() if isinstance(values, np.ndarray) else list(values)
         for values in columns.values()
     ]
-    rows = list(zip(*plain, strict=True))
-    if rows:
-        marks = ", ".join("?" * len(columns))
-        connection.executemany(
-            f"insert into model.{table} ({', '.join(columns)}) values ({marks})",
-            rows,
+    if any(lists):
+        marks = ", ".join(["unnest(?)"] * len(columns))
+        connection.execute(
+            f"insert into model.{table} ({', '.join(columns)}) select {marks}", lists
         )
