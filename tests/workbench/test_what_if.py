@@ -170,7 +170,7 @@ def test_sums_of_maxima_equal_the_general_simulation() -> None:
     events = world_job(own).with_columns(number=pl.col("rank").rank("dense") - 1)
     meetings = what_if.meetings_of(events)
 
-    together = what_if.simulate_together(meetings)
+    together = what_if.simulate_together(events, rank_count=6)
     one_by_one = what_if.simulate(meetings, rank_count=6)
 
     assert together == pytest.approx(one_by_one, rel=1e-12)

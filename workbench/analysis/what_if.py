@@ -201,14 +201,17 @@ def _ratio(value: float, ideal: float) -> float:
 
 def simulate_window(events: pl.DataFrame, *, rank_count: int) -> NDArray[np.float64]:
     """Return how long the events take in each lane, all ranks beginning together."""
-    meetings = meetings_of(events)
-    if all(len(each.rank) == rank_count and _is_plain(each) for each in meetings):
-        return simulate_together(meetings)
-    return simulate(meetings, rank_count=rank_count)
+    if _is_plain(events, rank_count):
+        return simulate_together(events, rank_count=rank_count)
+    return simulate(meetings_of(events), rank_count=rank_count)
 
 
-def _is_plain(meeting: Meeting) -> bool:
-    return bool(meeting.is_source.all() and meeting.is_waiting.all())
+def _is_plain(events: pl.DataFrame, rank_count: int) -> bool:
+    """Return whether all ranks attend every meeting and all wait for all."""
+    attending = pl.len().over("meeting")
+    return events.select(
+        (pl.col("is_source") & pl.col("is_waiting") & (attending == rank_count)).all()
+    ).item()
 
 
 def meetings_of(events: pl.DataFrame) -> list[Meeting]:
@@ -296,15 +299,18 @@ def simulate(meetings: Sequence[Meeting], *, rank_count: int) -> NDArray[np.floa
     return ends.max(axis=0)
 
 
-def simulate_together(meetings: Sequence[Meeting]) -> NDArray[np.float64]:
+def simulate_together(events: pl.DataFrame, *, rank_count: int) -> NDArray[np.float64]:
     """Return the same where all ranks meet every time: sums of maxima, at once.
 
     After each meeting all ranks stand at one time in every lane, so lane r takes the
     larger of rank r's own segment and the largest ideal one of all others.
     """
-    own = np.stack([meeting.own for meeting in meetings])
-    ideal = np.stack([meeting.ideal for meeting in meetings])
-    transfer = sum(meeting.transfer for meeting in meetings)
+    ordered = events.sort("meeting", "number", maintain_order=True)
+    own, ideal, transfers = (
+        ordered[name].to_numpy().reshape(-1, rank_count)
+        for name in ("own_ns", "ideal_ns", "transfer_ns")
+    )
+    transfer = transfers[:, 0].sum()
     largest_two = np.sort(ideal, axis=1)[:, -2:]
     is_largest = np.zeros(ideal.shape, dtype=bool)
     is_largest[np.arange(len(ideal)), ideal.argmax(axis=1)] = True
