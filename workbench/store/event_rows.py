@@ -128,7 +128,7 @@ def _expression(column: EventColumn, columns: dict[str, str | None]) -> str:
     if column.names is not None:
         value = (
             f"coalesce(case when {value} >= 0"
-            f" then (${column.names}::varchar[])[{value} + 1] end,"
+            f" then (${column.names}::varchar[])[{value}::integer + 1] end,"
             f" '{column.name}_' || {value})"
         )
     companion = columns[column.name]
