@@ -54,7 +54,7 @@ bpf:
 host:
 	@.ci/prepare-host
 
-wheelhouse: $(VENV)/.dev
+wheelhouse: $(VENV)/.dev bpf
 	@.ci/wheelhouse/build $(BIN)/python
 
 wheelhouse-check: $(VENV)/.dev

@@ -53,6 +53,19 @@ def test_the_wheel_holds_the_view_library_and_one_small_sample(wheel: Path) -> N
     assert sum(sizes[name] for name in bundles) <= 600_000
 
 
+def test_the_wheel_carries_every_object_that_was_compiled(
+    wheel: Path, root: Path
+) -> None:
+    compiled = {path.name for path in (root / "capture" / "bpf").glob("*.bpf.o")}
+    if not compiled:
+        pytest.skip("no CO-RE object was compiled here (no clang)")
+
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+
+    assert {f"capture/bpf/{name}" for name in compiled} <= set(names)
+
+
 def test_an_installed_demo_names_the_rank_from_another_folder(
     installed: Path, tmp_path: Path
 ) -> None:
