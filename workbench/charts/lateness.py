@@ -10,6 +10,9 @@ from workbench.charts.theme import CONFIG
 LATENESS_SCHEMA = {"rank": pl.Int32, "step": pl.Int64, "excess_ms": pl.Float64}
 """Frame of :func:`lateness_map`: own time of a step beyond the median of its role."""
 
+MOST_LABELS = 16
+"""Steps that are named on the axis: more would touch one another."""
+
 
 def lateness_map(frame: pl.DataFrame, *, title: str, subtitle: str) -> alt.Chart:
     """Return a heat map of how much longer each rank's own work took than its peers'.
@@ -30,11 +33,10 @@ def lateness_map(frame: pl.DataFrame, *, title: str, subtitle: str) -> alt.Chart
         Ranks in numeric order from top to bottom, steps from left to right.
     """
     rank = alt.Y("rank:O", sort="ascending", title="rank", axis=alt.Axis(tickSize=0))
-    step = alt.X(
-        "step:O",
-        title="step",
-        axis=alt.Axis(labelAngle=0, labelOverlap=True, tickSize=0),
-    )
+    steps = frame["step"].unique().sort().to_list()
+    labelled = steps[:: max(1, -(-len(steps) // MOST_LABELS))]
+    ticks = alt.Axis(labelAngle=0, values=labelled, tickSize=0)
+    step = alt.X("step:O", title="step", axis=ticks)
     excess = alt.Color(
         "excess_ms:Q",
         title="own time beyond peers (ms)",
