@@ -6,6 +6,8 @@
 #ifndef COLDTRACE_COMMUNICATORS_H
 #define COLDTRACE_COMMUNICATORS_H
 
+#include "arguments.h"
+
 #define MPICH_COMM_WORLD 0x44000000
 #define MPICH_COMM_NULL 0x04000000
 #define MIX_SEED_1 0x243F6A8885A308D3ULL
@@ -17,17 +19,6 @@ INLINE u64 mix(u64 hash, u64 word)
 	hash ^= word;
 	hash *= 0x9E3779B97F4A7C15ULL;
 	return hash ^ (hash >> 32);
-}
-
-INLINE u64 read_user(u64 address, u32 width)
-{
-	u64 value = 0;
-
-	if (width == 4)
-		bpf_probe_read_user(&value, 4, (void *)address);
-	else
-		bpf_probe_read_user(&value, 8, (void *)address);
-	return value;
 }
 
 INLINE void mix_id(struct made *made, u64 address)
