@@ -19,11 +19,18 @@ class FactKey:
     name: str
     type_name: str
     nullable: bool
+    optional: bool = False
+    """Added after the first bundles: may be absent, which says as much as null."""
+
+    @property
+    def mark(self) -> str:
+        """Return what follows the name in BUNDLE.md."""
+        return "*" if self.optional else "?" if self.nullable else ""
 
 
 def _keys(text: str, type_name: str) -> list[FactKey]:
     return [
-        FactKey(name.rstrip("?"), type_name, name.endswith("?"))
+        FactKey(name.rstrip("?*"), type_name, name[-1] in "?*", name[-1] == "*")
         for name in text.split()
     ]
 
@@ -88,8 +95,8 @@ FACTS: dict[str, tuple[FactKey, ...]] = {
         array="aliases",
     ),
     "loss": _fact(
-        "stream probe_id reason lost_count first_ns last_ns",
-        integer="probe_id? lost_count first_ns? last_ns?",
+        "stream probe_id cpu reason lost_count first_ns last_ns",
+        integer="probe_id? cpu* lost_count first_ns? last_ns?",
         string="stream reason",
     ),
 }
@@ -112,7 +119,7 @@ FACT_KEYS: dict[str, tuple[str, ...]] = {
     "rank": ("pid", "start_ticks"),
     "communicator": ("communicator_ref",),
     "probe": ("probe_id",),
-    "loss": ("stream", "probe_id", "reason"),
+    "loss": ("stream", "probe_id", "cpu", "reason"),
 }
 """What tells two rows of a kind apart."""
 

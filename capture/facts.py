@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable
 
 from capture import procfs, ranks
+from capture.fact_columns import FACT_KEYS
 from capture.layout import OPERATIONS
 
 if TYPE_CHECKING:
@@ -23,18 +24,6 @@ if TYPE_CHECKING:
     from capture.targets import TargetProcess
 
 Row = dict[str, Any]
-
-_KEYS: dict[str, tuple[str, ...]] = {
-    "host": (),
-    "process": ("pid", "start_ticks"),
-    "thread": ("tid", "start_ticks"),
-    "library": ("library_ref",),
-    "mapping": ("pid", "start_address", "library_ref"),
-    "rank": ("pid", "start_ticks"),
-    "communicator": ("communicator_ref",),
-    "probe": ("probe_id",),
-    "loss": ("stream", "probe_id", "reason"),
-}
 
 
 class FactBook:
@@ -58,7 +47,7 @@ class FactBook:
 
     def put(self, fact: str, row: Mapping[str, Any]) -> None:
         """Note one row, unless it says what was said before."""
-        key = (fact, *(row[name] for name in _KEYS[fact]))
+        key = (fact, *(row[name] for name in FACT_KEYS[fact]))
         whole = {"fact": fact, **row}
         if self._rows.get(key) != whole:
             self._rows[key] = whole
@@ -352,25 +341,28 @@ def _counts(counter: ProbeCounter) -> Row:
     return {
         "hit_count": counter.hit_count,
         "lost_count": counter.lost_count,
-        "lost_first_ns": counter.lost_first_ns,
-        "lost_last_ns": counter.lost_last_ns,
+        "lost_first_ns": min((loss.first_ns for loss in counter.losses), default=None),
+        "lost_last_ns": max((loss.last_ns for loss in counter.losses), default=None),
         "unmatched_return_count": counter.unmatched_return_count,
     }
 
 
 def _losses(counter: ProbeCounter) -> list[Row]:
-    """Return one row for each way in which records of a probe were lost."""
-    ring_full = counter.lost_count - counter.map_full_count
-    parts = (("ring_full", ring_full), ("map_full", counter.map_full_count))
+    """Return one row for each CPU and way in which records of a probe were lost."""
     return [
         {
             "stream": counter.stream,
             "probe_id": counter.probe_id,
+            "cpu": loss.cpu,
             "reason": reason,
             "lost_count": count,
-            "first_ns": counter.lost_first_ns,
-            "last_ns": counter.lost_last_ns,
+            "first_ns": loss.first_ns,
+            "last_ns": loss.last_ns,
         }
-        for reason, count in parts
+        for loss in counter.losses
+        for reason, count in (
+            ("ring_full", loss.lost_count - loss.map_full_count),
+            ("map_full", loss.map_full_count),
+        )
         if count > 0
     ]

@@ -101,7 +101,11 @@ def check_manifest(manifest: dict[str, Any]) -> list[str]:
 
 def check_fact(row: dict[str, Any], keys: tuple[FactKey, ...]) -> list[str]:
     """Return the message of every fault of a fact."""
-    schema = {key.name: key.type_name + "?" * key.nullable for key in keys}
+    schema = {
+        key.name: key.type_name + "?" * key.nullable
+        for key in keys
+        if not key.optional or key.name in row
+    }
     return list(_keys(row, schema, ""))
 
 

@@ -36,6 +36,7 @@ typedef _Bool bool;
 
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_RINGBUF 27
 
 #if defined(__TARGET_ARCH_x86)
@@ -143,7 +144,7 @@ MAP_OF(control, BPF_MAP_TYPE_ARRAY, 1, u32, struct control);
 MAP_OF(next_ref, BPF_MAP_TYPE_ARRAY, 1, u32, u64);
 MAP_OF(targets, BPF_MAP_TYPE_HASH, 1, u32, u32);
 MAP_OF(probe_rows, BPF_MAP_TYPE_ARRAY, 1, u32, struct probe_row);
-MAP_OF(probe_counts, BPF_MAP_TYPE_ARRAY, 1, u32, struct probe_count);
+MAP_OF(probe_counts, BPF_MAP_TYPE_PERCPU_ARRAY, 1, u32, struct probe_count);
 MAP_OF(threads, BPF_MAP_TYPE_HASH, 1, u32, struct thread_state);
 MAP_OF(processes, BPF_MAP_TYPE_HASH, 1, u32, struct process_state);
 MAP_OF(blank_process, BPF_MAP_TYPE_ARRAY, 1, u32, struct process_state);

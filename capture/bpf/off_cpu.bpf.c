@@ -29,10 +29,8 @@ INLINE int write_out(struct absence *absence, u64 now)
 {
 	struct off_cpu_record *to = RESERVE(ring_off_cpu, sizeof(struct off_cpu_record));
 
-	if (!to) {
-		count_lost(COUNT_OFF_CPU, now, 0);
+	if (!to)
 		return 0;
-	}
 	__builtin_memcpy(to, &absence->record, sizeof(*to));
 	SUBMIT(to);
 	absence->record.skipped_count = 0;
@@ -42,7 +40,8 @@ INLINE int write_out(struct absence *absence, u64 now)
 	return 1;
 }
 
-INLINE void write_totals(struct absence *absence, u64 now)
+/* Where the ring is full the totals stay, for the thread's next record. */
+INLINE int write_totals(struct absence *absence, u64 now)
 {
 	absence->record.start_ns = now;
 	absence->record.duration_ns = 0;
@@ -50,7 +49,7 @@ INLINE void write_totals(struct absence *absence, u64 now)
 	absence->record.off_state = OFF_RUNNING;
 	absence->record.flags = O_IS_TOTALS_ONLY;
 	absence->record.flags2 = 0;
-	write_out(absence, now);
+	return write_out(absence, now);
 }
 
 /* What a switch-out says of a thread, read in each loader's own way. */
@@ -74,8 +73,8 @@ INLINE void switch_out(struct leaving *leaving, u64 now)
 
 	/* Its process may be no target any more: the last thread's exit ends that. */
 	if (leaving->state == OFF_DEAD) {
-		if (absence && absence->record.skipped_count)
-			write_totals(absence, now);
+		if (absence && absence->record.skipped_count && !write_totals(absence, now))
+			count_lost(COUNT_OFF_CPU, now, 0);
 		if (absence)
 			DELETE(absences, &tid);
 		return;
@@ -151,7 +150,8 @@ INLINE void switch_in(struct control *control, u32 tid, u32 prev_pid, u32 prev_t
 	record->prev_tid = prev_tid;
 	record->cpu = bpf_get_smp_processor_id();
 	record->flags |= O_HAS_DURATION;
-	write_out(absence, now);
+	if (!write_out(absence, now))
+		count_lost(COUNT_OFF_CPU, now, 0);
 }
 
 INLINE void wake(u32 tid, u8 in_interrupt)

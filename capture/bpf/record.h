@@ -238,6 +238,8 @@ enum meaning {
 	IS_CAPTURE_END,
 };
 
+/* One a CPU: what was lost where, and no two CPUs write to one line. A program for a
+ * library call may be preempted, so a CPU's own counts still need atomic additions. */
 struct probe_count {
 	u64 hits;
 	u64 lost;

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import struct
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from capture.errors import CaptureError
 
@@ -71,6 +71,17 @@ class AttachResult:
     refused_reason: str | None = None
 
 
+class CpuLoss(NamedTuple):
+    """Records of one probe that one CPU could not keep."""
+
+    cpu: int
+    lost_count: int
+    map_full_count: int
+    """The part of ``lost_count`` that a full map refused; the ring refused the rest."""
+    first_ns: int
+    last_ns: int
+
+
 @dataclass(frozen=True)
 class ProbeCounter:
     """What the kernel counted for one probe (tracepoint streams: probe_id None)."""
@@ -78,12 +89,13 @@ class ProbeCounter:
     probe_id: int | None
     stream: str
     hit_count: int
-    lost_count: int
-    lost_first_ns: int | None
-    lost_last_ns: int | None
-    map_full_count: int
-    """The part of ``lost_count`` that a full map refused; the ring refused the rest."""
     unmatched_return_count: int
+    losses: tuple[CpuLoss, ...] = ()
+
+    @property
+    def lost_count(self) -> int:
+        """Return the records that were lost, on all CPUs."""
+        return sum(loss.lost_count for loss in self.losses)
 
 
 class Loader(Protocol):

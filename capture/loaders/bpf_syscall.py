@@ -25,12 +25,13 @@ _NR_BPF, _NR_PERF_EVENT_OPEN = (280, 241) if _IS_ARM else (321, 298)
 _MAP_CREATE, _MAP_LOOKUP, _MAP_UPDATE, _MAP_DELETE = 0, 1, 2, 3
 _PROG_LOAD, _MAP_LOOKUP_BATCH, _LINK_CREATE = 5, 24, 28
 
-MAP_HASH, MAP_ARRAY, MAP_PROG_ARRAY, MAP_LRU_HASH, MAP_RING = 1, 2, 3, 9, 27
+MAP_HASH, MAP_ARRAY, MAP_PROG_ARRAY, MAP_PERCPU_ARRAY, MAP_RING = 1, 2, 3, 6, 27
 PROG_KPROBE = 2
 ATTACH_UPROBE_MULTI, _ATTACH_PERF_EVENT = 48, 41
 _MULTI_RETURN = 1
 _IOC_ENABLE, _IOC_SET_BPF = 0x2400, 0x40042408
 _CLOEXEC = 8
+_POSSIBLE_CPUS = Path("/sys/devices/system/cpu/possible")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _EXIT = bytes.fromhex("b7000000000000009500000000000000")
@@ -63,7 +64,11 @@ class Map:
         self, name: str, kind: int, key_size: int, value_size: int, entries: int
     ) -> None:
         self.name = name
-        self.value_size = value_size
+        self.cpus: tuple[int, ...] = ()
+        """CPUs of a per-CPU map, in the order of the values under a key."""
+        if kind == MAP_PERCPU_ARRAY:
+            self.cpus = possible_cpus(_POSSIBLE_CPUS.read_text())
+        self.value_size = value_size * max(1, len(self.cpus))
         self._key_size = key_size
         self._entries = entries
         label = name.encode()[:15].ljust(16, b"\0")
@@ -140,6 +145,15 @@ class Map:
     def close(self) -> None:
         """Let go of the map."""
         os.close(self.fd)
+
+
+def possible_cpus(text: str) -> tuple[int, ...]:
+    """Return the CPUs of a list such as ``0-3,8``."""
+    found: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
 
 
 def load_program(instructions: bytes, expected_attach_type: int = 0) -> int:

@@ -15,23 +15,29 @@ from typing import TYPE_CHECKING
 
 from capture import ring
 from capture.layout import LAYOUTS, OFF_CPU
-from capture.loaders import FACT, AttachResult, LoaderError, ProbeCounter, read_fact
+from capture.loaders import FACT, AttachResult, LoaderError, read_fact
 from capture.loaders.bpf_syscall import (
     MAP_ARRAY,
     MAP_HASH,
+    MAP_PERCPU_ARRAY,
     MAP_RING,
     Map,
+)
+from capture.loaders.counters import (
+    COUNT,
+    FACTS_ROW,
+    OFF_CPU_ROW,
+    read_counter,
 )
 from capture.probes import LAUNCHES, ROW_IS_MUTE, pack_row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from capture.loaders import LoaderSettings
+    from capture.loaders import LoaderSettings, ProbeCounter
     from capture.probes import ProbeSite
 
 CONTROL = struct.Struct("<QQIIIIII")
-COUNT = struct.Struct("<QQQQQQ")
 CALL_KEY = struct.Struct("<QII")
 COMMUNICATOR_KEY = struct.Struct("<QII")
 COMMUNICATOR = struct.Struct("<QQiII4x")
@@ -39,14 +45,12 @@ PID = struct.Struct("<I")
 CALL_SIZE, CALL_STREAM, CALL_IS_SILENT = 168, 160, 162
 ABSENCE_SIZE, ABSENCE_IS_AWAY = 112, 104
 
-_OFF_CPU_ROW, _FACTS_ROW = 1023, 1022
-
 MAPS = {
     "control": (MAP_ARRAY, 4, CONTROL.size, 1),
     "next_ref": (MAP_ARRAY, 4, 8, 1),
     "targets": (MAP_HASH, 4, 4, 16_384),
     "probe_rows": (MAP_ARRAY, 4, 64, 1_024),
-    "probe_counts": (MAP_ARRAY, 4, COUNT.size, 1_024),
+    "probe_counts": (MAP_PERCPU_ARRAY, 4, COUNT.size, 1_024),
     "threads": (MAP_HASH, 4, 24, 65_536),
     "processes": (MAP_HASH, 4, 464, 4_096),
     "blank_process": (MAP_ARRAY, 4, 464, 1),
@@ -171,8 +175,8 @@ class KernelSide:
     def attach(self, sites: Sequence[ProbeSite]) -> list[AttachResult]:
         """Attach library probes, all those that can be."""
         for site in sites:
-            if site.probe_id >= _FACTS_ROW:
-                raise LoaderError(f"more than {_FACTS_ROW} probes")
+            if site.probe_id >= FACTS_ROW:
+                raise LoaderError(f"more than {FACTS_ROW} probes")
             self._write_row(site, is_mute=False)
         refusals = self._attach_probes(sites)
         results: list[AttachResult] = []
@@ -282,28 +286,10 @@ class KernelSide:
             (i, i, site.probe.stream) for i, site in self._sites.items()
         ]
         if "off_cpu" in self._settings.streams:
-            rows.append((_OFF_CPU_ROW, None, "off_cpu"))
-        rows.append((_FACTS_ROW, None, "facts"))
-        counts = self._maps["probe_counts"]
-        found: list[ProbeCounter] = []
-        for row, probe_id, stream in rows:
-            value = counts.lookup(PID.pack(row))
-            if value is None:
-                continue
-            hits, lost, first, last, map_full, unmatched = COUNT.unpack(value)
-            found.append(
-                ProbeCounter(
-                    probe_id,
-                    stream,
-                    hits,
-                    lost,
-                    first or None,
-                    last or None,
-                    map_full,
-                    unmatched,
-                )
-            )
-        return found
+            rows.append((OFF_CPU_ROW, None, "off_cpu"))
+        rows.append((FACTS_ROW, None, "facts"))
+        found = [read_counter(self._maps["probe_counts"], *row) for row in rows]
+        return [counter for counter in found if counter is not None]
 
     def quiesce(self) -> None:
         """Make every program return at once."""

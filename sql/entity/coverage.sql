@@ -5,7 +5,7 @@
 -- does not prove absence, for the code may be linked statically. absent: not recorded.
 --
 -- grain:   host_id, stream
--- reads:   stg_bundle, stg_bundle_stream
+-- reads:   stg_bundle, stg_bundle_stream, stg_loss
 --
 -- columns:
 --   host_id    INTEGER         host
@@ -24,6 +24,17 @@ with known (stream, never) as (
     ('gpu_kernel', 'GPU-side times are not recorded by this capture')
 ),
 
+loss as (
+    select
+        bundle_id,
+        stream,
+        sum(lost_count) as lost_count,
+        nullif(count(distinct cpu), 0) as cpu_count,
+        (max(last_ns) - min(first_ns)) / 1e9 as seconds
+    from stg_loss
+    group by bundle_id, stream
+),
+
 pair as (
     select
         b.bundle_id,
@@ -40,11 +51,15 @@ pair as (
         coalesce(s.is_damaged, false) as is_damaged,
         s.row_count - s.loaded_row_count as unread_count,
         list_sort(s.missing_columns) as missing,
-        s.lost_count / nullif(s.row_count + s.lost_count, 0)::double as lost_ratio
+        l.seconds,
+        l.cpu_count || if(l.cpu_count = 1, ' CPU', ' CPUs') as cpus,
+        greatest(s.lost_count, coalesce(l.lost_count, 0)) as lost,
+        lost / nullif(s.row_count + lost, 0)::double as lost_ratio
     from stg_bundle as b
     cross join known as k
     left join stg_bundle_stream as s
         on b.bundle_id = s.bundle_id and k.stream = s.stream
+    left join loss as l on b.bundle_id = l.bundle_id and k.stream = l.stream
 ),
 
 judged as (
@@ -63,7 +78,12 @@ judged as (
             when attached < asked
                 then attached || ' of its ' || asked || ' probes were attached'
             when lost_ratio > 0.01
-                then round(100 * lost_ratio, 1) || ' % of it was lost'
+                then
+                    round(100 * lost_ratio, 1) || ' % of it was lost' || coalesce(
+                        ', on ' || cpus || ' within '
+                        || round(seconds, 1) || ' s',
+                        ''
+                    )
         end as fault,
         case
             when is_missing or (asked > 0 and attached = 0) then 'absent'

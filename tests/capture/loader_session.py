@@ -103,7 +103,10 @@ def session(loader: Loader, folder: Path, what: str, probe_set: str) -> dict[str
     facts = []
     while (region := facts_ring.drain()) is not None:
         facts += [decode_fact(record) for record in iter_records(region, FACT.size)]
-    counters = [vars(counter) for counter in loader.probe_counters()]
+    counters = [
+        {**vars(counter), "lost_count": counter.lost_count}
+        for counter in loader.probe_counters()
+    ]
     driver.communicate()
     table.close()
     return {

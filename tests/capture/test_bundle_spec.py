@@ -46,9 +46,9 @@ def test_keys_of_facts_in_the_spec_are_those_of_the_code(fact: str) -> None:
         if line.startswith(f"| `{fact}` |")
     )
     listed = row.split("|")[2].rsplit("; key", 1)[0].rsplit("; one row", 1)[0]
-    keys = re.findall(r"`(\w+\??)`", re.sub(r"\([^)]*\)", "", listed))
+    keys = re.findall(r"`(\w+[?*]?)`", re.sub(r"\([^)]*\)", "", listed))
 
-    assert keys == [key.name + "?" * key.nullable for key in FACTS[fact]]
+    assert keys == [key.name + key.mark for key in FACTS[fact]]
 
 
 def test_keys_of_the_clock_in_the_spec_are_those_of_the_code() -> None:

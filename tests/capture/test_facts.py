@@ -13,7 +13,7 @@ from capture import procfs
 from capture.facts import FactBook, ProbeFacts
 from capture.host import read_host
 from capture.libraries import LibraryTable
-from capture.loaders import AttachResult, ProbeCounter
+from capture.loaders import AttachResult, CpuLoss, ProbeCounter
 from capture.probes import ProbeSite, rows_for
 from capture.targets import TargetProcess
 from capture.world import WorldFinder
@@ -172,20 +172,28 @@ def test_probes_carry_their_outcome_and_their_counts() -> None:
     facts.tracepoints([AttachResult(None, "off_cpu", "sched_switch", is_attached=True)])
     rows = facts.count(
         [
-            ProbeCounter(1, "gpu_call", 17, 5, 100, 200, 2, 1),
-            ProbeCounter(None, "off_cpu", 19, 0, None, None, 0, 0),
+            ProbeCounter(
+                1,
+                "gpu_call",
+                17,
+                1,
+                (CpuLoss(0, 5, 2, 100, 200), CpuLoss(6, 7, 0, 90, 110)),
+            ),
+            ProbeCounter(None, "off_cpu", 19, 0),
         ]
     )
     book.flush()
 
     by_id = {row["probe_id"]: row for row in rows if row["fact"] == "probe"}
     assert by_id[1]["operation"] == "stream_sync"
-    assert (by_id[1]["hit_count"], by_id[1]["lost_count"]) == (17, 5)
+    assert (by_id[1]["hit_count"], by_id[1]["lost_count"]) == (17, 12)
+    assert (by_id[1]["lost_first_ns"], by_id[1]["lost_last_ns"]) == (90, 200)
     assert by_id[2]["refused_reason"] == "denied"
     assert not by_id[2]["is_attached"]
     assert (by_id[-1]["symbol"], by_id[-1]["hit_count"]) == ("sched_switch", 19)
-    losses = {row["reason"]: row["lost_count"] for row in spool.of("loss")}
-    assert losses == {"ring_full": 3, "map_full": 2}
+    assert [
+        (row["cpu"], row["reason"], row["lost_count"]) for row in spool.of("loss")
+    ] == [(0, "ring_full", 3), (0, "map_full", 2), (6, "ring_full", 7)]
     assert spool.of("probe")[-1]["hit_count"] == 19
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from capture import probes
 from capture.layout import LAYOUTS
-from capture.loaders import FACT, kernel
+from capture.loaders import FACT, counters, kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SIZES = {
     "struct fact": FACT.size,
     "struct control": kernel.CONTROL.size,
-    "struct probe_count": kernel.COUNT.size,
+    "struct probe_count": counters.COUNT.size,
     "struct probe_row": probes.ROW.size,
     "struct call_key": kernel.CALL_KEY.size,
     "struct call": kernel.CALL_SIZE,

@@ -19,7 +19,7 @@ import pytest
 from capture import record, recording
 from capture.errors import CaptureError
 from capture.layout import LAYOUTS
-from capture.loaders import FACT, AttachResult, ProbeCounter
+from capture.loaders import FACT, AttachResult, CpuLoss, ProbeCounter
 from capture.options import RecordOptions
 from capture.probes import ProbeSite, rows_for
 from capture.ring import ring_shaped
@@ -101,7 +101,7 @@ class StandInLoader:
 
     def probe_counters(self) -> list[ProbeCounter]:
         """Return one probe's counts."""
-        return [ProbeCounter(1, STREAM, 17, 2, 5, 7, 0, 0)]
+        return [ProbeCounter(1, STREAM, 17, 0, (CpuLoss(3, 2, 0, 5, 7),))]
 
     def quiesce(self) -> None:
         """Stop; what still lies in the ring comes after this."""

@@ -145,6 +145,28 @@ def test_loss_over_one_percent_makes_a_stream_partial(tmp_path: Path) -> None:
     assert found == [("partial", "off_cpu: 50.0 % of it was lost")]
 
 
+def test_loss_is_told_with_its_cpus_and_how_long_it_lasted(tmp_path: Path) -> None:
+    job = build_case()
+    host = job.host("a", streams=("off_cpu",))
+    host.rank(0).off_cpu(start_ns=2_000, duration_ns=10)
+    for cpu, first_ns, last_ns in ((1, 2_000, 3_000), (7, 900, 2_500_000_900)):
+        times = {"lost_count": 1, "first_ns": first_ns, "last_ns": last_ns}
+        host.fact(
+            "loss",
+            stream="off_cpu",
+            probe_id=None,
+            cpu=cpu,
+            reason="ring_full",
+            **times,
+        )
+    sql = "select lost_ratio, reason from coverage where stream = 'off_cpu'"
+
+    ((ratio, reason),) = rows(stand(job, tmp_path, "coverage"), sql)
+
+    assert ratio == pytest.approx(2 / 3)
+    assert reason == "off_cpu: 66.7 % of it was lost, on 2 CPUs within 2.5 s"
+
+
 def test_refused_probe_makes_a_stream_partial(tmp_path: Path) -> None:
     facts = {"asked_probe_count": 3, "attached_probe_count": 2}
 

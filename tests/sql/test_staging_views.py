@@ -22,6 +22,7 @@ RAW = {
     "stg_rank": "fact_rank",
     "stg_communicator": "fact_communicator",
     "stg_probe": "fact_probe",
+    "stg_loss": "fact_loss",
 }
 RENAMED = {"call_depth": "depth"}
 NUMBERED = {"problem_number"}
@@ -34,6 +35,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Case:
     library = {"library_ref": 1, "device": 8, "inode": 9, "build_id": None}
     library |= {"sha256": None, "path": "/usr/lib/libmpi.so", "kind": "mpi"}
     host.fact("library", **library)
+    lost = {"stream": "off_cpu", "probe_id": None, "cpu": 1, "reason": "ring_full"}
+    host.fact("loss", **lost, lost_count=1, first_ns=40, last_ns=40)
     host.rank(3).collective(start_ns=1_000, duration_ns=500, peer_rank=2)
     host.rank(3).gpu_call("memcpy", start_ns=100, duration_ns=50, copy_kind=1)
     host.rank(3).off_cpu(start_ns=300, duration_ns=100, syscall="read")

@@ -21,10 +21,12 @@ class Key:
     name: str
     type: str
     is_nullable: bool
+    is_optional: bool = False
+    """Added after the first bundles: may be absent, which says as much as null."""
 
 
 def _keys(text: str) -> tuple[Key, ...]:
-    """Return keys from words like ``pid:i start_ticks:l cgroup:s?``."""
+    """Return keys from words like ``pid:i start_ticks:l cgroup:s? cpu:i*``."""
     types = {
         "i": "INTEGER",
         "l": "BIGINT",
@@ -34,7 +36,12 @@ def _keys(text: str) -> tuple[Key, ...]:
         "S": "VARCHAR[]",
     }
     return tuple(
-        Key(name=name, type=types[code[0]], is_nullable=code.endswith("?"))
+        Key(
+            name=name,
+            type=types[code[0]],
+            is_nullable=code[-1] in "?*",
+            is_optional=code[-1] == "*",
+        )
         for name, code in (word.split(":") for word in text.split())
     )
 
@@ -71,7 +78,9 @@ FACTS = {
         "hit_count:l lost_count:l lost_first_ns:l? lost_last_ns:l? "
         "unmatched_return_count:l aliases:S"
     ),
-    "loss": _keys("stream:s probe_id:i? reason:s lost_count:l first_ns:l? last_ns:l?"),
+    "loss": _keys(
+        "stream:s probe_id:i? cpu:i* reason:s lost_count:l first_ns:l? last_ns:l?"
+    ),
 }
 """Facts of format 1, keys in the order of BUNDLE.md."""
 
@@ -116,7 +125,12 @@ def _row(
 ) -> tuple[dict[str, Any], list[Fault]]:
     faults: list[Fault] = []
     node = Node(document, "", faults)
-    return {key.name: _READERS[key.type](node, key) for key in keys}, faults
+    return {
+        key.name: None
+        if key.is_optional and key.name not in document
+        else _READERS[key.type](node, key)
+        for key in keys
+    }, faults
 
 
 def _integer(node: Node, key: Key) -> int | None:
