@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from workbench.analysis.opening import open_case
     from workbench.errors import WorkbenchError
-    from workbench.store.case import Case, open_case
+    from workbench.store.case import Case
 
     __version__: str
 
@@ -19,7 +20,7 @@ __all__ = ["Case", "WorkbenchError", "__version__", "open_case"]
 _HOMES = {
     "Case": "workbench.store.case",
     "WorkbenchError": "workbench.errors",
-    "open_case": "workbench.store.case",
+    "open_case": "workbench.analysis.opening",
 }
 
 

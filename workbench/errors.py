@@ -10,6 +10,7 @@
     ├─ CaseError
     │  ├─ ClockAlignmentError         + hosts
     │  └─ MissingDataError            + view, raw_table, the probe that would record it
+    ├─ QueryError
     └─ ViewError                      + view, line
        └─ ViewHeaderError
 
@@ -124,6 +125,10 @@ class MissingDataError(CaseError):
         self.view = view
         self.raw_table = raw_table
         self.probe = probe
+
+
+class QueryError(WorkbenchError):
+    """A query that DuckDB refuses, or that asks a case nobody opened."""
 
 
 class ViewError(WorkbenchError):

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from workbench.commands.output import FORMATS, emit, plain, progress, strict_json
-from workbench.commands.query import frame_of
+from workbench.store.ask import frame_of
 
 GOLDEN = Path(__file__).with_name("golden")
 HARD_ROW = """

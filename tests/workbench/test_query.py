@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import case as build_case
 from workbench import cli
-from workbench.commands.query import frame_of
+from workbench.store.ask import frame_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from workbench.errors import WorkbenchError
+from workbench.errors import QueryError, WorkbenchError
 
 
 class ExitCode(IntEnum):
@@ -41,7 +41,7 @@ def exit_code_of(error: BaseException) -> ExitCode | None:
     """Return the exit code for an error; None if it is a fault of the program."""
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    if isinstance(error, UsageError):
+    if isinstance(error, (UsageError, QueryError)):
         return ExitCode.USAGE
     if isinstance(error, (WorkbenchError, OSError)):
         return ExitCode.UNREADABLE

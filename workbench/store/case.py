@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+    from workbench.store.views import Library
+
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
     "autoinstall_known_extensions": "false",
@@ -57,6 +59,8 @@ class Case:
         self.is_read_only = is_read_only
         self._unpublished = unpublished
         self._origin_ns: int | None = None
+        self.library: Library | None = None
+        """Views of this case, once `open_library` has looked at them."""
 
     @classmethod
     def create(cls, path: Path | str | None) -> Self:

@@ -264,9 +264,11 @@ def open_library(case: Case) -> Library:
             _logger.warning("the views in %s are left out: %s", own, error)
             materialize.drop_overlay(case.connection)
         else:
+            case.library = library
             return library
     library = Library(case)
     materialize.overlay(library)
+    case.library = library
     return library
 
 

@@ -1,0 +1,1 @@
+"""What a notebook adds: a cell of SQL on an open case."""
