@@ -77,7 +77,7 @@ class Map:
         )
         self.fd = bpf(_MAP_CREATE, attribute)
         self._key = ctypes.create_string_buffer(max(key_size, 1))
-        self._value = ctypes.create_string_buffer(max(value_size, 1))
+        self._value = ctypes.create_string_buffer(max(self.value_size, 1))
 
     def _element(self, command: int, key: bytes) -> None:
         self._key.raw = key
