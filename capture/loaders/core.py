@@ -1,6 +1,6 @@
-"""Loader of objects compiled ahead of time, through the host's libbpf by ctypes.
+"""Loader of objects compiled ahead of time, through libbpf by ctypes.
 
-Needs a kernel with BTF and any libbpf from 0.5 on; no compiler and no tracefs.  Each
+Needs a kernel with BTF and a libbpf that can read it; no compiler and no tracefs.  Each
 object loads on its own, because an object with one part that the kernel lacks fails as
 a whole, and all share the maps made in :mod:`capture.loaders.kernel`.
 """
@@ -8,14 +8,11 @@ a whole, and all share the maps made in :mod:`capture.loaders.kernel`.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
 import os
-import platform
-from importlib import resources
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from capture.loaders import AttachResult, LoaderError
+from capture.loaders import AttachResult, LoaderError, libbpf
 from capture.loaders import bpf_syscall as kernel_calls
 from capture.loaders.kernel import HeldProbes, KernelSide, words
 from capture.probes import LAUNCHES
@@ -25,88 +22,6 @@ if TYPE_CHECKING:
 
     from capture.loaders import LoaderSettings
     from capture.probes import ProbeSite
-
-_ERROR_POINTERS = -4096
-_STRICT_DIRECT_ERRORS = 3
-_HINT = "run 'make bpf' first, or use --loader bcc"
-_LogFunction = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p
-)
-
-
-class Libbpf:
-    """The functions of libbpf that are needed, by name, with errors as OSError."""
-
-    _POINTERS: ClassVar[dict[str, int]] = {
-        "bpf_object__open_mem": 3,
-        "bpf_object__find_program_by_name": 2,
-        "bpf_object__find_map_by_name": 2,
-        "bpf_program__attach": 1,
-    }
-
-    def __init__(self, path: str | None) -> None:
-        self.lines: list[str] = []
-        self._library, self.path = _open_library(path)
-        for name in self._POINTERS:
-            getattr(self._library, name).restype = ctypes.c_void_p
-        self._library.bpf_object__close.restype = None
-        self._log = _LogFunction(self._keep_line)
-        self._library.libbpf_set_print(self._log)
-        # Older versions return errors as pointers unless told otherwise.
-        with contextlib.suppress(AttributeError):
-            self._library.libbpf_set_strict_mode(_STRICT_DIRECT_ERRORS)
-
-    @property
-    def version(self) -> str:
-        """The version, as far as the library tells it (0.6 and later)."""
-        try:
-            function = self._library.libbpf_version_string
-        except AttributeError:
-            return "0.5"
-        function.restype = ctypes.c_char_p
-        return function().decode().lstrip("v")
-
-    def call(self, name: str, *arguments: int | bytes | None) -> int:
-        """Return a function's result; a null or error pointer raises OSError."""
-        converted = [ctypes.c_void_p(a) if isinstance(a, int) else a for a in arguments]
-        ctypes.set_errno(0)
-        result: int = getattr(self._library, name)(*converted) or 0
-        if name in self._POINTERS:
-            # Version 0.5 without strict mode: an error is an address near the top.
-            as_error = ctypes.c_int64(result).value
-            if result == 0 or _ERROR_POINTERS < as_error < 0:
-                code = -as_error if as_error else ctypes.get_errno()
-                raise OSError(code, os.strerror(code))
-        elif result < 0:
-            raise OSError(-result, os.strerror(-result))
-        return result
-
-    def number(self, name: str, *arguments: int) -> int:
-        """Call a function whose later arguments are integers."""
-        first, *rest = arguments
-        result: int = getattr(self._library, name)(ctypes.c_void_p(first), *rest) or 0
-        if result < 0:
-            raise OSError(-result, os.strerror(-result))
-        return result
-
-    def _keep_line(self, level: int, text: bytes, values: int) -> int:
-        """Keep what libbpf warns of: its errors alone say little."""
-        if level == 0:
-            line = ctypes.create_string_buffer(1 << 20)
-            libc = ctypes.CDLL(None)
-            libc.vsnprintf(line, len(line), text, ctypes.c_void_p(values))
-            self.lines.append(line.value.decode("utf-8", "replace").strip())
-        return 0
-
-
-def _open_library(path: str | None) -> tuple[ctypes.CDLL, str]:
-    for name in (path,) if path else ("libbpf.so.1", "libbpf.so.0"):
-        with contextlib.suppress(OSError):
-            return ctypes.CDLL(name, use_errno=True), name
-    raise LoaderError(
-        f"cannot open {path or 'libbpf.so.1'}",
-        "install libbpf (Debian: libbpf1, RHEL: libbpf), or name one with --libbpf",
-    )
 
 
 class CoreLoader(KernelSide):
@@ -121,7 +36,7 @@ class CoreLoader(KernelSide):
         self._has_multi = False
 
     def _load_programs(self, settings: LoaderSettings) -> None:
-        self._libbpf = Libbpf(str(settings.libbpf) if settings.libbpf else None)
+        self._libbpf = libbpf.choose(settings.libbpf)
         self._has_multi = kernel_calls.has_uprobe_multi()
         how = "uprobe_multi" if self._has_multi else "perf uprobes"
         self.detail = f"libbpf {self._libbpf.version}, {how}"
@@ -143,24 +58,20 @@ class CoreLoader(KernelSide):
     def _load_object(self, name: str, left_out: Sequence[str] = ()) -> None:
         """Bring one object into the kernel, with the shared maps in it."""
         call = self._libbpf.call
-        content = _read_object(name)
-        self._libbpf.lines.clear()
         handle = 0
         try:
-            handle = call("bpf_object__open_mem", content, len(content), None)
+            handle = self._libbpf.open_object(name)
             for map_name, shared in self._maps.items():
                 with contextlib.suppress(OSError):
                     place = call(
                         "bpf_object__find_map_by_name", handle, map_name.encode()
                     )
-                    self._libbpf.number("bpf_map__reuse_fd", place, shared.fd)
+                    call("bpf_map__reuse_fd", place, shared.fd)
             for program in left_out:
-                self._libbpf.number(
-                    "bpf_program__set_autoload", self._program(handle, program), 0
-                )
+                call("bpf_program__set_autoload", self._program(handle, program), 0)
             if name == "calls" and self._has_multi:
                 for program in ("on_enter", "on_leave"):
-                    self._libbpf.call(
+                    call(
                         "bpf_program__set_expected_attach_type",
                         self._program(handle, program),
                         kernel_calls.ATTACH_UPROBE_MULTI,
@@ -168,12 +79,11 @@ class CoreLoader(KernelSide):
             call("bpf_object__load", handle)
         except OSError as error:
             if handle:
-                self._libbpf.number("bpf_object__close", handle)
-            lines = self._libbpf.lines
-            told = next((line for line in lines if "BTF" in line), "")
+                call("bpf_object__close", handle)
+            told = self._libbpf.reason()
             raise LoaderError(
-                f"cannot load programs '{name}': {words(error)} {told}".rstrip(),
-                "try another libbpf with --libbpf, or --loader bcc",
+                f"{self._libbpf} cannot load programs '{name}': {words(error)}",
+                f"try another libbpf with --libbpf, or --loader bcc; it said: {told}",
             ) from error
         self._objects[name] = handle
 
@@ -184,7 +94,7 @@ class CoreLoader(KernelSide):
 
     def _descriptor(self, name: str) -> int:
         program = self._program(self._objects["calls"], name)
-        return self._libbpf.number("bpf_program__fd", program)
+        return self._libbpf.call("bpf_program__fd", program)
 
     def attach_tracepoints(self) -> list[AttachResult]:
         """Attach what watches processes and the scheduler."""
@@ -286,16 +196,6 @@ class CoreLoader(KernelSide):
         for link in self._links:
             self._libbpf.call("bpf_link__destroy", link)
         for handle in self._objects.values():
-            self._libbpf.number("bpf_object__close", handle)
+            self._libbpf.call("bpf_object__close", handle)
         self._links.clear()
         self._objects.clear()
-
-
-def _read_object(name: str) -> bytes:
-    """Return an object that was compiled ahead of time, from a folder or a zip."""
-    file_name = f"{name}-{platform.machine()}.bpf.o"
-    folder = resources.files("capture") / "bpf"
-    try:
-        return (folder / file_name).read_bytes()
-    except OSError as error:
-        raise LoaderError(f"no {file_name} in this installation", _HINT) from error
