@@ -14,6 +14,7 @@ import argparse
 import ast
 import importlib
 import io
+import keyword
 import logging
 import os
 import sys
@@ -28,7 +29,7 @@ from workbench.errors import BundleError, WorkbenchError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-COMMANDS = ("demo", "diagnose", "load", "verify", "clocks", "views", "query")
+COMMANDS = ("demo", "diagnose", "load", "import", "verify", "clocks", "views", "query")
 """Commands in the order of the help."""
 
 DESCRIPTION = "Find the rank that holds the others up, and why, from recorded bundles."
@@ -135,7 +136,7 @@ def build_parser(chosen: str | None) -> argparse.ArgumentParser:
         if name != chosen:
             commands.add_parser(name, help=help_of(name), add_help=False)
             continue
-        module = cast("Command", importlib.import_module(f"workbench.commands.{name}"))
+        module = cast("Command", importlib.import_module(module_of(name)))
         examples = "\n".join(f"  {example}" for example in module.EXAMPLES)
         command = commands.add_parser(
             name,
@@ -153,8 +154,14 @@ def available() -> list[str]:
     return [name for name in COMMANDS if _source(name).is_file()]
 
 
+def module_of(name: str) -> str:
+    """Return the module of a command: ``import_`` where Python keeps the word."""
+    return f"workbench.commands.{name}{'_' if keyword.iskeyword(name) else ''}"
+
+
 def _source(name: str) -> Path:
-    return Path(__file__).with_name("commands") / f"{name}.py"
+    file = module_of(name).rpartition(".")[2]
+    return Path(__file__).with_name("commands") / f"{file}.py"
 
 
 def help_of(name: str) -> str:

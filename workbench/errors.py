@@ -7,6 +7,7 @@
     │  ├─ ManifestError               + where ("streams.off_cpu.row_count")
     │  ├─ UnsupportedVersionError     + found, supported
     │  └─ IntegrityError              + file, expected, actual
+    ├─ EvidenceError                + path of a foreign file that cannot be imported
     ├─ CaseError
     │  ├─ ClockAlignmentError         + hosts
     │  └─ MissingDataError            + view, raw_table, the probe that would record it
@@ -93,6 +94,14 @@ class IntegrityError(BundleError):
         self.file = file
         self.expected = expected
         self.actual = actual
+
+
+class EvidenceError(WorkbenchError):
+    """A file of another tool that is not what its kind says it is."""
+
+    def __init__(self, message: str, *, path: Path, hint: str | None = None) -> None:
+        super().__init__(f"{path}: {message}", hint=hint)
+        self.path = path
 
 
 class CaseError(WorkbenchError):

@@ -82,7 +82,7 @@ def test_the_help_of_a_command_ends_with_three_examples(
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_read_from_source_is_that_of_the_module(name: str) -> None:
-    module = import_module(f"workbench.commands.{name}")
+    module = import_module(cli.module_of(name))
 
     assert cli.help_of(name) == module.HELP
     assert name == module.NAME
@@ -94,7 +94,7 @@ def test_help_loads_no_database_and_no_command_draws() -> None:
         "import sys; from workbench.cli import main; main(['--help']); "
         f"print({heavy}, file=sys.stderr)"
     )
-    commands = "; ".join(f"import workbench.commands.{name}" for name in COMMANDS)
+    commands = "; ".join(f"import {cli.module_of(name)}" for name in COMMANDS)
     imported = _python(f"import sys; {commands}; print('altair' in sys.modules)")
 
     assert helped.stderr == "set()\n"

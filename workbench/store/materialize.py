@@ -1,10 +1,10 @@
 """Views, kept rows and models made current in a case, and nothing made twice.
 
 Every node of the library has a stamp: the hash of its file, of the macros, of the
-stamps of all it reads, and, at the bottom, of the set of loaded bundles; a model's
-stamp holds the source of its package instead of a file.  The stamps of what a case
-holds stand in ``mat.stamp``; only what differs is made again.  Nothing else decides: no
-clock, no version number, no flag.
+stamps of all it reads, and, at the bottom, of the set of loaded bundles and files; a
+model's stamp holds the source of its package instead of a file.  The stamps of what a
+case holds stand in ``mat.stamp``; only what differs is made again.  Nothing else
+decides: no clock, no version number, no flag.
 
 In a case that is open read-only a stale view becomes a temporary one.  A stale *model*
 cannot: its tables live in the schema ``model``, which the temporary catalogue cannot
@@ -304,12 +304,21 @@ def _source_of(spec: ModelSpec) -> str:
 
 
 def _generation(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return a hash of the set of loaded bundles, whatever their order."""
+    """Return a hash of the set of loaded bundles and files, whatever their order."""
+    bundles = _contents(connection, "select content_sha256 from raw.bundle")
+    files = _contents(
+        connection, "select kind || ' ' || content_sha256 from raw.imported_file"
+    )
+    return _digest("\0".join([*bundles, *files]))
+
+
+def _contents(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
+    """Return the names of contents, sorted; none where there is no such table."""
     try:
-        rows = connection.execute("select content_sha256 from raw.bundle").fetchall()
+        rows = connection.execute(sql).fetchall()
     except duckdb.CatalogException:
-        return "nothing loaded"
-    return _digest("\0".join(sorted(row[0] for row in rows)))
+        return []
+    return sorted(row[0] for row in rows)
 
 
 def _digest(text: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workbench.bundle.facts import CLOCK_READING, FACTS, Key
+from workbench.store.import_schema import import_columns
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -118,7 +119,7 @@ def fact_type(key: Key) -> str:
 
 
 def table_columns() -> dict[str, str]:
-    """Return the column list of every raw table by table name."""
+    """Return the column list of every table that bundles fill, by table name."""
     tables = dict(_CASE_TABLES)
     for stream, columns in EVENT_TABLES.items():
         listed = ", ".join(f"{column.name} {column.type}" for column in columns)
@@ -137,5 +138,5 @@ def _key_list(keys: tuple[Key, ...]) -> str:
 def create_raw_tables(connection: DuckDBPyConnection) -> None:
     """Make schema ``raw`` with all its tables, those that are there already kept."""
     connection.execute("create schema if not exists raw")
-    for table, columns in table_columns().items():
+    for table, columns in (table_columns() | import_columns()).items():
         connection.execute(f"create table if not exists raw.{table} ({columns})")
