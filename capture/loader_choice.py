@@ -43,12 +43,14 @@ def _loaded(
     name: str, settings: LoaderSettings, refusals: list[LoaderError]
 ) -> Loader | None:
     """Return a loader with its programs in the kernel, or add to the refusals."""
-    loader = _make(name)
+    loader = None
     try:
+        loader = _make(name)
         loader.load(settings)
     except LoaderError as error:
         refusals.append(error)
-        loader.close()
+        if loader is not None:
+            loader.close()
         return None
     return loader
 

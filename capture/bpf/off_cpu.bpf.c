@@ -4,7 +4,7 @@
  * ranks that spin and yield switch 280,000 times a second, and nearly all of these are
  * too short to matter one by one, but not in sum.
  */
-#include "flavour.h"
+#include "waking.h"
 
 #if defined(__TARGET_ARCH_x86)
 #define SCHED_YIELD 24
@@ -154,48 +154,11 @@ INLINE void switch_in(struct control *control, u32 tid, u32 prev_pid, u32 prev_t
 		count_lost(COUNT_OFF_CPU, now, 0);
 }
 
-INLINE void wake(u32 tid, u8 in_interrupt)
-{
-	struct absence *absence = LOOKUP(absences, &tid);
-	u64 id = bpf_get_current_pid_tgid();
-
-	if (!absence || !absence->is_away || absence->wake_ns)
-		return;
-	absence->wake_ns = bpf_ktime_get_ns();
-	absence->record.waker_pid = id >> 32;
-	absence->record.waker_tid = (u32)id;
-	absence->record.flags2 |= O2_HAS_WAKER | (in_interrupt ? O2_WAKER_IN_INTERRUPT : 0);
-}
-
 #ifdef CORE
 
 #if defined(__TARGET_ARCH_x86)
-/* Kernels without KALLSYMS_ALL refuse the program that reads these. The count moved
- * between kernels; whichever is absent is 0. */
-extern const int __preempt_count __ksym __weak;
-struct pcpu_hot {
-	int preempt_count;
-} __attribute__((preserve_access_index));
-extern const struct pcpu_hot pcpu_hot __ksym __weak;
-
-INLINE u8 in_interrupt(void)
-{
-	int count = 0;
-
-	if (&__preempt_count)
-		count = *(int *)bpf_this_cpu_ptr(&__preempt_count);
-	else if (&pcpu_hot)
-		count = ((struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
-	return !!(count & 0x00ff0100); /* hard interrupt, NMI, serving a soft interrupt */
-}
 #define SYSCALL_OF(regs) ((s64)((struct pt_regs *)(regs))->orig_ax)
 #else
-INLINE u8 in_interrupt(void)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-
-	return !!((u32)task->thread_info.preempt_count & 0x00ff0100);
-}
 #define SYSCALL_OF(regs) ((s64)((struct pt_regs *)(regs))->syscallno)
 #endif
 
@@ -222,16 +185,7 @@ int on_switch(u64 *ctx)
 	return 0;
 }
 
-SEC("tp_btf/sched_waking")
-int on_waking_in_context(u64 *ctx)
-{
-	struct task_struct *task = (void *)ctx[0];
-
-	if (settings() && is_target(task->tgid))
-		wake(task->pid, in_interrupt());
-	return 0;
-}
-
+/* Used where neither waking_*.bpf.c loads. */
 SEC("tp_btf/sched_waking")
 int on_waking(u64 *ctx)
 {

@@ -16,6 +16,7 @@ import platform
 import re
 import struct
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from capture.loaders import AttachResult, LoaderError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from capture.probes import ProbeSite
 
 _INCLUDE = re.compile(r'^#include "([a-z_]+\.h)"$', re.MULTILINE)
+TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 _ENTRY, _RETURN = 0, 1
 _GET_PID_TGID, _MAP_UPDATE, _TAIL_CALL = 14, 2, 12
 
@@ -53,6 +55,7 @@ class BccLoader(KernelSide):
         self._stubs: list[int] = []
 
     def _load_programs(self, settings: LoaderSettings) -> None:
+        _check_tracefs()
         extra = (
             ("probe_hops", kernel_calls.MAP_HASH, 4, 4, 65_536),
             ("jumps", kernel_calls.MAP_PROG_ARRAY, 4, 4, 2),
@@ -159,6 +162,17 @@ class BccLoader(KernelSide):
             self._programs.cleanup()
         self._stubs.clear()
         self._programs = None
+
+
+def _check_tracefs() -> None:
+    """Refuse before the compiler does, which takes seconds and pages of messages."""
+    formats = [root / "events/sched/sched_switch/format" for root in TRACEFS]
+    if not any(os.access(path, os.R_OK) for path in formats):
+        raise LoaderError(
+            f"tracefs cannot be read at {TRACEFS[0]}",
+            "run as root, with tracefs mounted (mount -t tracefs tracefs "
+            "/sys/kernel/tracing), or use --loader core, which needs none",
+        )
 
 
 def _import_bcc() -> Any:  # noqa: ANN401 a module that brings no types

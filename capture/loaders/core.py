@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from capture.loaders import LoaderSettings
     from capture.probes import ProbeSite
 
+_WAKING_OBJECTS = ("waking_count", "waking_hot")
+
 
 class CoreLoader(KernelSide):
     """Loads ``bpf/*.bpf.o``."""
@@ -33,6 +35,7 @@ class CoreLoader(KernelSide):
         super().__init__()
         self._objects: dict[str, int] = {}
         self._links: list[int] = []
+        self._waking = ""
         self._has_multi = False
 
     def _load_programs(self, settings: LoaderSettings) -> None:
@@ -48,12 +51,20 @@ class CoreLoader(KernelSide):
 
     def _load_off_cpu(self) -> None:
         """Load what watches the scheduler, by the variant that this kernel takes."""
-        try:
-            self._load_object("off_cpu", left_out=("on_waking",))
-        except LoaderError:
-            self._load_object("off_cpu", left_out=("on_waking_in_context",))
+        self._waking = next((n for n in _WAKING_OBJECTS if self._loads(n)), "off_cpu")
+        has_context = self._waking != "off_cpu"
+        self._load_object("off_cpu", left_out=("on_waking",) if has_context else ())
+        if not has_context:
             reason = "this kernel does not tell programs its interrupt state"
             self.missing_columns["off_cpu"] = {"is_waker_in_interrupt": reason}
+
+    def _loads(self, name: str) -> bool:
+        """Load an object that the kernel may refuse, and return whether it took it."""
+        try:
+            self._load_object(name)
+        except LoaderError:
+            return False
+        return True
 
     def _load_object(self, name: str, left_out: Sequence[str] = ()) -> None:
         """Bring one object into the kernel, with the shared maps in it."""
@@ -107,14 +118,11 @@ class CoreLoader(KernelSide):
             )
         ]
         if "off_cpu" in self._objects:
-            is_plain = "off_cpu" in self.missing_columns
-            waking = "on_waking" if is_plain else "on_waking_in_context"
-            results += (
-                self._attach_tracepoint("off_cpu", "off_cpu", waking, "sched_waking"),
-                self._attach_tracepoint(
-                    "off_cpu", "off_cpu", "on_switch", "sched_switch"
-                ),
-            )
+            is_plain = self._waking == "off_cpu"
+            program = "on_waking" if is_plain else "on_waking_in_context"
+            waking = (self._waking, "off_cpu", program, "sched_waking")
+            switch = ("off_cpu", "off_cpu", "on_switch", "sched_switch")
+            results += [self._attach_tracepoint(*where) for where in (waking, switch)]
         return results
 
     def _attach_tracepoint(
