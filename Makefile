@@ -9,6 +9,7 @@
 #   make samples     record the sample cases again (root)
 #   make picture     draw the README's picture again
 #   make bpf         compile the CO-RE objects of the recorder (clang)
+#   make capture     the recorder in one file, its hash and bill of materials (clang)
 #   make wheelhouse  one archive for a laptop that is offline too
 #   make wheelhouse-check  install that archive inside the trip-wire and run the demo
 
@@ -18,7 +19,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test lint bench lab lab-full samples bpf host picture wheelhouse wheelhouse-check clean
+.PHONY: demo test lint bench lab lab-full samples bpf capture host picture wheelhouse wheelhouse-check clean
 
 demo: $(VENV)/.core
 	@$(BIN)/coldtrace demo
@@ -50,6 +51,9 @@ picture: $(VENV)/.core
 bpf:
 	@if command -v clang-14 clang >/dev/null 2>&1; then $(MAKE) --silent -C capture/bpf; \
 	else echo "coldtrace: note: no clang here: CO-RE objects are not built" >&2; fi
+
+capture:
+	@$(PYTHON) .ci/capture/build.py
 
 host:
 	@.ci/prepare-host

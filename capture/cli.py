@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from capture import __version__
+from capture import installation
 from capture.errors import CaptureError
 from capture.exit_code import ExitCode
 from capture.options import (
@@ -95,15 +95,19 @@ def build_parser() -> argparse.ArgumentParser:
         description="Record what this host's kernel saw of a GPU job, to one file.",
         formatter_class=_formatter,
     )
-    parser.add_argument(
-        "--version", action="version", version=f"{PROGRAM} {__version__}"
-    )
+    parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_record(commands)
     _add_seal(commands)
     _add_verify(commands)
     _add_show(commands)
     return parser
+
+
+def _version() -> str:
+    """Return name and version, and the hash of the archive that this runs from."""
+    words = installation.created_by()
+    return " ".join([words.pop("name"), words.pop("version"), *words.values()])
 
 
 def record_options(args: argparse.Namespace) -> RecordOptions:

@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from capture import __version__
+from capture import installation
 from capture.errors import CaptureError
 from capture.host import read_host
 from capture.ld_cache import known_libraries
@@ -157,7 +157,7 @@ def spool_header(
     return {
         "capture_id": secrets.token_hex(4),
         "version": 1,
-        "created_by": {"name": "coldtrace-capture", "version": __version__},
+        "created_by": installation.created_by(),
         "host": {name: value for name, value in host.items() if name != "os_name"},
         "capture": {
             "start_ns": time.monotonic_ns(),

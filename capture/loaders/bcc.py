@@ -15,10 +15,10 @@ import os
 import platform
 import re
 import struct
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from capture import installation
 from capture.loaders import AttachResult, LoaderError
 from capture.loaders import bpf_syscall as kernel_calls
 from capture.loaders.kernel import PID, HeldProbes, KernelSide, words
@@ -189,5 +189,8 @@ def _import_bcc() -> Any:  # noqa: ANN401 a module that brings no types
 
 def _source(name: str) -> str:
     """Return a source with its headers in it, from a folder or a zip."""
-    text = (resources.files("capture") / "bpf" / name).read_text()
+    content = installation.read(f"bpf/{name}")
+    if content is None:
+        raise LoaderError(f"no {name} in this installation", "get it whole")
+    text = content.decode()
     return _INCLUDE.sub(lambda found: _source(found[1]), text)

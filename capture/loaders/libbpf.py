@@ -18,12 +18,12 @@ import contextlib
 import ctypes
 import errno
 import os
-import pkgutil
 import platform
 import stat
 from pathlib import Path
 from typing import Any, ClassVar
 
+from capture import installation
 from capture.loaders import LoaderError
 
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -276,10 +276,7 @@ def read_object(name: str) -> bytes:
         If this installation does not have it for this machine.
     """
     file_name = f"{name}-{platform.machine()}.bpf.o"
-    try:
-        content = pkgutil.get_data("capture", f"bpf/{file_name}")
-    except OSError:
-        content = None
+    content = installation.read(f"bpf/{file_name}")
     if content is None:
         raise LoaderError(
             f"no {file_name} in this installation",
@@ -315,10 +312,10 @@ def _carried() -> list[str]:
     It is loaded with privilege and without being asked for, so whoever could have put
     it there, or could replace it, must be root or the user who runs this.
     """
-    archive = getattr(getattr(__spec__, "loader", None), "archive", None)
+    archive = installation.archive()
     if archive is None:
         return []
-    folder = Path(archive).resolve().parent
+    folder = archive.parent
     found = sorted(folder.glob("libbpf.so*"))
     return [str(path) for path in found if _is_ours(folder) and _is_ours(path)]
 
