@@ -20,6 +20,7 @@ from capture.options import (
     STREAMS,
     RecordOptions,
     parse_duration,
+    parse_percent,
     parse_streams,
 )
 
@@ -123,6 +124,7 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         off_cpu_min_ns=args.off_cpu_min,
         duration_ns=args.duration,
         until_exit=args.until_exit,
+        budget_ppm=args.budget,
         return_probes=not args.no_return_probes,
         libbpf=args.libbpf,
         seal=not args.no_seal,
@@ -200,6 +202,12 @@ def _add_record_manner(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="PATH",
         help="libbpf to use instead of the host's",
+    )
+    manner.add_argument(
+        "--budget",
+        type=_asked(parse_percent),
+        metavar="PERCENT",
+        help="most it may cost, of one CPU; thins by named steps, then stops",
     )
     manner.add_argument(
         "--no-return-probes",

@@ -99,6 +99,27 @@ FACTS: dict[str, tuple[FactKey, ...]] = {
         integer="probe_id? cpu* lost_count first_ns? last_ns?",
         string="stream reason",
     ),
+    "cost": _fact(
+        "time_ns user_ns system_ns drain_ns write_ns rss_bytes "
+        "rss_without_rings_bytes spool_bytes",
+        integer="time_ns user_ns system_ns drain_ns? write_ns? rss_bytes "
+        "rss_without_rings_bytes spool_bytes",
+    ),
+    "ring": _fact(
+        "stream size_bytes most_used_bytes",
+        string="stream",
+        integer="size_bytes most_used_bytes",
+    ),
+    "program": _fact(
+        "program window_ns run_ns run_count missed_count",
+        string="program",
+        integer="window_ns run_ns? run_count? missed_count",
+    ),
+    "budget_step": _fact(
+        "time_ns step stream effect share_ppm budget_ppm",
+        integer="time_ns share_ppm budget_ppm",
+        string="step stream? effect",
+    ),
 }
 
 CLOCK = _fact(
@@ -120,6 +141,10 @@ FACT_KEYS: dict[str, tuple[str, ...]] = {
     "communicator": ("communicator_ref",),
     "probe": ("probe_id",),
     "loss": ("stream", "probe_id", "cpu", "reason"),
+    "cost": (),
+    "ring": ("stream",),
+    "program": ("program",),
+    "budget_step": ("time_ns",),
 }
 """What tells two rows of a kind apart."""
 

@@ -90,6 +90,7 @@ def _capture(recorded: Mapping[str, Any], survey: Survey, facts: Facts) -> Row:
     was_damaged = bool(
         damage.torn_bytes or damage.damaged_frame_count or survey.bad_line_count
     )
+    steps = [row["step"] for row in facts.get("budget_step", [])]
     stop_ns = end.get("stop_ns", max(survey.last_seen_ns, recorded["start_ns"]))
     return {
         **recorded,
@@ -100,6 +101,7 @@ def _capture(recorded: Mapping[str, Any], survey: Survey, facts: Facts) -> Row:
         "damaged_bytes": damage.damaged_bytes,
         "damaged_frame_count": damage.damaged_frame_count,
         "unreadable_line_count": survey.bad_line_count,
+        **({"budget_steps": steps} if "budget_ppm" in recorded else {}),
         "return_probe_symbols": sorted(
             {
                 row["symbol"]

@@ -26,6 +26,7 @@ _NS_PER_UNIT = {
     "min": 60 * 1_000_000_000,
     "h": 3_600 * 1_000_000_000,
 }
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
@@ -47,6 +48,7 @@ class RecordOptions:
     off_cpu_min_ns: int = 100_000
     duration_ns: int | None = None
     until_exit: bool = False
+    budget_ppm: int | None = None
     return_probes: bool = True
     libbpf: Path | None = None
     seal: bool = True
@@ -72,6 +74,23 @@ def parse_duration(text: str) -> int:
     if ns <= 0:
         raise CaptureError(f"a length of time must be above zero, not {text!r}")
     return ns
+
+
+def parse_percent(text: str) -> int:
+    """Return the millionths of a percentage such as ``2`` or ``0.5%``.
+
+    Raises
+    ------
+    CaptureError
+        If the text is no number, or not above zero.
+    """
+    match = _PERCENT.fullmatch(text.strip())
+    ppm = round(float(match[1]) * 10_000) if match else 0
+    if ppm <= 0:
+        raise CaptureError(
+            f"not a percentage above zero: {text!r}", "write one such as 2 or 0.5%"
+        )
+    return ppm
 
 
 def parse_streams(text: str) -> tuple[str, ...]:

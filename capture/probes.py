@@ -63,6 +63,13 @@ class Probe:
     is_numbered: bool = False
     is_full: bool = False
 
+    @property
+    def part(self) -> str | None:
+        """Return the part of its stream that may be left out by itself, if any."""
+        return next(
+            (name for name, codes in PARTS.items() if self.operation in codes), None
+        )
+
 
 @dataclass(frozen=True)
 class ProbeSite:
@@ -82,6 +89,8 @@ class ProbeSite:
 
 LAUNCHES = (100, 101)
 """Operations that return before the GPU begins."""
+PARTS = {"launch": LAUNCHES, "query": (135, 136)}
+"""Operations of ``gpu_call`` that are frequent, and can be done without."""
 
 ROW = struct.Struct("<BBBBhBbBB2x52s")
 _ROW_HAS_RETURN, _ROW_DROP_FAILED, _ROW_HAS_COPY_KIND = 1, 2, 4

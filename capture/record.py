@@ -133,6 +133,9 @@ def _record(
         spool.close()
         say(f"the recording broke off; what it has can be had by: seal {folder}")
         raise
+    silent = recording.silence()
+    if silent is not None:
+        say(f"note: {silent}")
     bundle = _seal(options, folder) if options.seal else None
     result = RecordResult(
         spool=folder if folder.exists() else None,
@@ -166,11 +169,17 @@ def spool_header(
             "loader_detail": loader.detail,
             "probe_set": options.probe_set,
             "off_cpu_min_ns": options.off_cpu_min_ns,
+            **_budget(options),
         },
         "streams": list(options.streams),
         "missing_columns": missing,
         "syscalls": syscall_names(host["architecture"]),
     }
+
+
+def _budget(options: RecordOptions) -> dict[str, int]:
+    limit = options.budget_ppm
+    return {} if limit is None else {"budget_ppm": limit}
 
 
 def spool_name(header: dict[str, Any]) -> str:

@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Callable
 
 from capture import probes
+from capture.budget import Budget
 from capture.clocks import read_clocks
+from capture.cost import CostBook
 from capture.facts import FactBook, ProbeFacts
 from capture.layout import LAYOUTS
 from capture.loaders import FACT, decode_fact
 from capture.ring import Drainer, iter_records
+from capture.silent_probes import silence
 from capture.world import WorldFinder
 
 if TYPE_CHECKING:
@@ -85,17 +88,29 @@ class Recording:
         self._refreshed = 0
         self._hasher: threading.Thread | None = None
         rings = loader.rings()
-        self._facts_ring = rings.pop("facts")
-        self._drainer = Drainer(rings, self._append_events)
+        self._facts_ring = rings["facts"]
+        events = {name: ring for name, ring in rings.items() if name != "facts"}
+        self._drainer = Drainer(events, self._append_events)
+        off_cpu = options.off_cpu_min_ns if "off_cpu" in options.streams else None
+        limit = options.budget_ppm
+        budget = Budget(limit, loader, off_cpu) if limit is not None else None
+        self._cost = CostBook(
+            self._book, loader, self._drainer, rings, spool, budget=budget
+        )
         self._tasks = (
             Task(0.5, self._discover),
             Task(1.0, self._read_clock),
             Task(1.0, self._refresh_facts),
             Task(1.0, self._check_disk),
             Task(2.0, self._write_open),
+            Task(self._cost.sample_every_s, self._cost.sample),
             Task(5.0, self._write_counters),
             Task(5.0, spool.sync),
         )
+
+    def silence(self) -> str | None:
+        """Return what is to be said about probes that were never hit."""
+        return silence(self._book.rows("probe"), self._book.rows("library"))
 
     def start(self, host: dict[str, Any]) -> None:
         """Attach everything that can be attached now, and record from then on."""
@@ -115,6 +130,7 @@ class Recording:
         deadline = None if limit is None else now + limit / 1e9
         for task in self._tasks:
             task.due = now + task.every_s
+        self._cost.sample()
         while True:
             reason = self._reason(deadline, is_stopped=is_stopped())
             if reason is not None:
@@ -123,6 +139,7 @@ class Recording:
             self._welcome(self._finder.poll_groups())
             self._look_now()
             self._note_processes()
+            self._cost.tick(is_hashing=self._is_hashing())
             now = time.monotonic()
             for task in self._tasks:
                 if now >= task.due:
@@ -166,6 +183,8 @@ class Recording:
             return "signal"
         if self._disk_is_low or is_full:
             return "disk_low"
+        if self._cost.is_spent:
+            return "budget"
         if deadline is not None and time.monotonic() >= deadline:
             return "duration"
         is_alone = self._had_targets and not self._finder.targets
@@ -238,7 +257,7 @@ class Recording:
         sites = [
             site
             for site in probes.plan(found.new_libraries, self._options.probe_set)
-            if site.probe.stream in self._options.streams
+            if site.probe.stream in self._options.streams and self._cost.is_wanted(site)
         ]
         if not self._options.return_probes:
             sites = [replace(site, has_return=False) for site in sites]
@@ -314,17 +333,20 @@ class Recording:
     def _write_counters(self) -> list[dict[str, Any]]:
         counters = self._loader.probe_counters()
         self.lost_count = sum(counter.lost_count for counter in counters)
-        return self._probe_facts.count(counters)
+        return self._probe_facts.count(counters) + self._cost.write()
 
     def _hash(self, *, wait: bool) -> None:
         """Hash new libraries beside the recording, which must not wait for it."""
-        if self._hasher is None or not self._hasher.is_alive():
+        if not self._is_hashing():
             self._hasher = threading.Thread(target=self._hash_all, daemon=True)
             self._hasher.start()
-        if wait:
+        if wait and self._hasher is not None:
             self._hasher.join()
             for library in self._libraries.libraries:
                 self._book.library(library)
+
+    def _is_hashing(self) -> bool:
+        return self._hasher is not None and self._hasher.is_alive()
 
     def _hash_all(self) -> None:
         while self._libraries.hash_next() is not None:

@@ -41,13 +41,20 @@ class Ring:
         self._producer = memoryview(self._producer_map)[:8].cast("Q")
         self._data = memoryview(self._producer_map)[page:]
         self._mask = ring_bytes - 1
+        self.size_bytes = ring_bytes
+        self.mapped_bytes = 2 * page + 2 * ring_bytes
+        self.most_used_bytes = 0
+        """The fullest that the ring was when it was looked at, which is before it is
+        emptied: between two looks it only fills."""
         self.stride = RING_HEADER_SIZE + (record_size + 7) // 8 * 8
         self._most = max(1, _MOST_AT_ONCE // self.stride) * self.stride
 
     def drain(self) -> memoryview | None:
         """Return a copy of the finished records, at most 4 MiB, or None."""
         start = self._consumer[0]
-        length = min(self._producer[0] - start, self._most)
+        used = self._producer[0] - start
+        self.most_used_bytes = max(self.most_used_bytes, used)
+        length = min(used, self._most)
         if length <= 0:
             return None
         at = start & self._mask
@@ -124,6 +131,12 @@ class Drainer:
         """Start both threads."""
         for thread in self._threads:
             thread.start()
+
+    @property
+    def thread_ids(self) -> tuple[int | None, int | None]:
+        """Return the kernel's numbers of the two threads, drain and write."""
+        drain, write = self._threads
+        return drain.native_id, write.native_id
 
     def stop(self) -> None:
         """Empty the rings a last time, write everything, and end both threads.

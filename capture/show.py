@@ -10,6 +10,9 @@ import json
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from capture.show_cost import cost_lines, given_up, missed
+from capture.silent_probes import silence
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -49,6 +52,11 @@ def as_json(found: Verified) -> str:
             for member in found.members
         ],
         "manifest": found.manifest,
+        "facts": {
+            kind: rows
+            for kind, rows in found.facts.items()
+            if rows and kind not in ("probe", "library")
+        },
     }
     return json.dumps(whole, indent=1, allow_nan=False) + "\n"
 
@@ -107,6 +115,8 @@ def _general(found: Verified) -> Iterator[str]:
     )
     yield _line("probes", f"{plain(capture['probe_set'])} set")
     yield _line("ended by", plain(capture["stop_reason"]))
+    for label, text in cost_lines(found.facts, seconds):
+        yield _line(label, plain(text))
     if capture["job_ids"]:
         yield _line("jobs", plain(", ".join(capture["job_ids"])))
     facts = [f"{plain(name)} {count}" for name, count in manifest["facts"].items()]
@@ -141,6 +151,11 @@ def _notes(found: Verified) -> Iterator[str]:
         )
     if manifest["planted"] is not None:
         yield f"not a plain recording: {plain(json.dumps(manifest['planted']))}"
+    for told in (*given_up(found.facts, capture["start_ns"]), *missed(found.facts)):
+        yield plain(told)
+    silent = silence(found.facts.get("probe", []), found.facts.get("library", []))
+    if silent is not None:
+        yield plain(silent)
     for name, entry in manifest["streams"].items():
         for column in entry["missing_columns"]:
             yield (

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _SUM_LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 _MANIFEST = "manifest.json"
+_TOLD = ("probe", "library", "cost", "ring", "program", "budget_step")
 
 
 class Problem(NamedTuple):
@@ -53,6 +54,8 @@ class Verified:
     members: list[Member] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     content_sha256: str | None = None
+    facts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Rows of the facts that an inventory tells of, as far as they can be read."""
 
     @property
     def is_refused(self) -> bool:
@@ -70,7 +73,7 @@ def verify_bundle(path: Path) -> Verified:
 
 
 def read_inventory(path: Path) -> Verified:
-    """Return members and manifest of a bundle; columns and facts are not read."""
+    """Return members and manifest of a bundle, and what it cost; no column is read."""
     return _read(path, is_whole=False)
 
 
@@ -107,6 +110,8 @@ def _verify(found: Verified, file: IO[bytes], *, is_whole: bool) -> None:
         contents = _check_members(found, file, sums)
         _check_columns(found, manifest, contents)
         _check_facts(found, manifest, contents)
+    else:
+        found.facts = {kind: _rows(file, by_name, kind) for kind in _TOLD}
 
 
 def _walk(found: Verified, file: IO[bytes], length: int) -> None:
@@ -298,6 +303,20 @@ def _lines(data: bytes) -> list[bytes]:
     """Return the lines of a member; a line feed alone ends one."""
     lines = data.split(b"\n")
     return lines if lines[-1] else lines[:-1]
+
+
+def _rows(
+    file: IO[bytes], by_name: dict[str, Member], kind: str
+) -> list[dict[str, Any]]:
+    """Return the sound rows of a fact."""
+    member = by_name.get(f"facts/{kind}.jsonl")
+    if member is None:
+        return []
+    try:
+        lines = _lines(read_member(file, member))
+    except MemberError:
+        return []
+    return [json.loads(line) for line in lines if not _line_faults(line, FACTS[kind])]
 
 
 def _line_faults(line: bytes, keys: tuple[Any, ...]) -> list[str]:

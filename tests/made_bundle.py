@@ -215,6 +215,7 @@ class MadeBundle:
             "communicator": self._communicators() + given["communicator"],
             "probe": given["probe"] or self._probes(),
             "loss": given["loss"],
+            "budget_step": given["budget_step"],
         }
 
     def _seen(self, row: dict[str, Any]) -> dict[str, Any]:

@@ -260,7 +260,8 @@ RETURN_PROGRAM(on_leave)
 	key.probe_id = probe_id;
 	call = LOOKUP(calls, &key);
 	if (!call) {
-		if (!thread || !is_repeat(control, row, thread))
+		if (!(row->flags & ROW_IS_MUTE) &&
+		    (!thread || !is_repeat(control, row, thread)))
 			__sync_fetch_and_add(&count->unmatched, 1);
 		return 0;
 	}

@@ -220,7 +220,7 @@ struct probe_row {
 #define ROW_HAS_COPY_KIND 4
 #define ROW_ID_IN_PLACE 16 /* ARG_ID is the id itself, by value on the stack */
 #define ROW_NUMBERED 32 /* takes a number of its communicator */
-#define ROW_IS_MUTE 64 /* another layer records these calls */
+#define ROW_IS_MUTE 64 /* another layer records these calls, or the budget is short */
 
 enum meaning {
 	IS_CALL = 0,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from capture.loaders.run_time import ProgramRuns
     from capture.probes import ProbeSite
     from capture.ring import Ring
 
@@ -150,6 +151,25 @@ class Loader(Protocol):
 
     def probe_counters(self) -> list[ProbeCounter]:
         """Return what the kernel counted so far."""
+        ...
+
+    def mute(self, part: str) -> int:
+        """Record no more calls of a part (``probes.PARTS``); return its probes."""
+        ...
+
+    def set_off_cpu_min(self, off_cpu_min_ns: int) -> None:
+        """Set the shortest absence with a record of its own, from now on."""
+        ...
+
+    def program_runs(self) -> dict[str, ProgramRuns]:
+        """Return runs and run time of the programs so far, by name."""
+        ...
+
+    def count_run_time(self) -> int:
+        """Let the kernel count run time until the descriptor returned is closed.
+
+        Raises OSError where it may not.
+        """
         ...
 
     def quiesce(self) -> None:

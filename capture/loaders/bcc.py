@@ -24,7 +24,7 @@ from capture.loaders import bpf_syscall as kernel_calls
 from capture.loaders.kernel import PID, HeldProbes, KernelSide, words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from capture.loaders import LoaderSettings
     from capture.probes import ProbeSite
@@ -51,7 +51,7 @@ class BccLoader(KernelSide):
     def __init__(self) -> None:
         super().__init__()
         self._bcc = _import_bcc()
-        self._programs: Any = None
+        self._compiled: Any = None
         self._stubs: list[int] = []
 
     def _load_programs(self, settings: LoaderSettings) -> None:
@@ -78,10 +78,10 @@ class BccLoader(KernelSide):
         """Bring the programs into the kernel, and let stubs jump to them."""
         try:
             # Functions named tracepoint__* are attached at once.
-            self._programs = self._bcc.BPF(text=text, cflags=flags)
+            self._compiled = self._bcc.BPF(text=text, cflags=flags)
             if has_calls:
                 for index, name in ((_ENTRY, "on_enter"), (_RETURN, "on_leave")):
-                    program = self._programs.load_func(name, self._bcc.BPF.KPROBE)
+                    program = self._compiled.load_func(name, self._bcc.BPF.KPROBE)
                     self._maps["jumps"].update(PID.pack(index), PID.pack(program.fd))
         except Exception as error:
             raise LoaderError(
@@ -126,7 +126,8 @@ class BccLoader(KernelSide):
         probe = kernel_calls.attach_perf(
             stub, site.fd_path, site.file_offset, None, is_return=is_return
         )
-        self._held.append(HeldProbes(frozenset((site.probe_id,)), probe.close))
+        numbers = frozenset((site.probe_id,))
+        self._held.append(HeldProbes(numbers, is_return, probe.close))
 
     def _stub(self, probe_id: int, index: int) -> bytes:
         """Return instructions that note a number and go on in the common program."""
@@ -155,13 +156,19 @@ class BccLoader(KernelSide):
         )
         return b"".join(struct.pack("<BBhi", *instruction) for instruction in code)
 
+    def _programs(self) -> Iterator[tuple[str, int]]:
+        for name, function in self._compiled.funcs.items():
+            yield name.decode().rpartition("__")[2], function.fd
+        for stub in self._stubs:
+            yield "stub", stub
+
     def _unload(self) -> None:
         for stub in self._stubs:
             os.close(stub)
-        if self._programs is not None:
-            self._programs.cleanup()
+        if self._compiled is not None:
+            self._compiled.cleanup()
         self._stubs.clear()
-        self._programs = None
+        self._compiled = None
 
 
 def _check_tracefs() -> None:

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from capture.loaders import AttachResult, LoaderError, libbpf
 from capture.loaders import bpf_syscall as kernel_calls
 from capture.loaders.kernel import HeldProbes, KernelSide, words
-from capture.probes import LAUNCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from capture.loaders import LoaderSettings
     from capture.probes import ProbeSite
 
+_FD = "bpf_program__fd"
 _WAKING_OBJECTS = ("waking_count", "waking_hot")
 
 
@@ -35,6 +35,7 @@ class CoreLoader(KernelSide):
         super().__init__()
         self._objects: dict[str, int] = {}
         self._links: list[int] = []
+        self._attached: list[tuple[str, int]] = []
         self._waking = ""
         self._has_multi = False
 
@@ -105,7 +106,7 @@ class CoreLoader(KernelSide):
 
     def _descriptor(self, name: str) -> int:
         program = self._program(self._objects["calls"], name)
-        return self._libbpf.call("bpf_program__fd", program)
+        return self._libbpf.call(_FD, program)
 
     def attach_tracepoints(self) -> list[AttachResult]:
         """Attach what watches processes and the scheduler."""
@@ -132,6 +133,7 @@ class CoreLoader(KernelSide):
         try:
             place = self._program(self._objects[name], program)
             self._links.append(self._libbpf.call("bpf_program__attach", place))
+            self._attached.append((program, self._libbpf.call(_FD, place)))
         except OSError as error:
             reason = words(error)
         return AttachResult(
@@ -143,10 +145,10 @@ class CoreLoader(KernelSide):
         refusals: dict[int, str] = {}
         groups: dict[tuple[object, ...], list[ProbeSite]] = {}
         for site in sites:
-            # Launches of the runtime have a link of their own, for they may go early.
-            is_launch = site.probe.operation in LAUNCHES and site.probe.layer == 1
+            # What may go before the end has a link of its own.
+            part = (site.probe.part, site.probe.layer)
             alone = 0 if self._has_multi else site.probe_id
-            groups.setdefault((site.fd_path, is_launch, alone), []).append(site)
+            groups.setdefault((site.fd_path, part, alone), []).append(site)
         for group in groups.values():
             # Returns first: a return without its entry is counted, an entry whose
             # return was missed would look like a call that hangs.
@@ -177,7 +179,7 @@ class CoreLoader(KernelSide):
                 refusals.update(self._attach_group([site], is_return=is_return))
             return refusals
         numbers = frozenset(site.probe_id for site in sites)
-        self._held.append(HeldProbes(numbers, close))
+        self._held.append(HeldProbes(numbers, is_return, close))
         return {}
 
     def _attach_at_once(
@@ -199,6 +201,12 @@ class CoreLoader(KernelSide):
             is_return=is_return,
         )
         return functools.partial(os.close, link)
+
+    def _programs(self) -> Iterator[tuple[str, int]]:
+        yield from self._attached
+        if "calls" in self._objects:
+            for name in ("on_enter", "on_leave"):
+                yield name, self._descriptor(name)
 
     def _unload(self) -> None:
         for link in self._links:

@@ -10,12 +10,12 @@ import os
 import resource
 import struct
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from capture import ring
 from capture.layout import LAYOUTS, OFF_CPU
-from capture.loaders import FACT, AttachResult, LoaderError, read_fact
+from capture.loaders import FACT, AttachResult, LoaderError, read_fact, run_time
 from capture.loaders.bpf_syscall import (
     MAP_ARRAY,
     MAP_HASH,
@@ -75,6 +75,7 @@ class HeldProbes:
     """Probes that go when one descriptor is closed."""
 
     probe_ids: frozenset[int]
+    is_return: bool
     close: Callable[[], None]
 
 
@@ -91,6 +92,7 @@ class KernelSide:
         self._sites: dict[int, ProbeSite] = {}
         self._is_quiet = False
         self._held: list[HeldProbes] = []
+        self._muted: set[int] = set()
 
     def load(self, settings: LoaderSettings) -> None:
         """Make the maps and load the programs.
@@ -196,6 +198,25 @@ class KernelSide:
         self._leave_launches_to_the_driver()
         return results
 
+    def mute(self, part: str) -> int:
+        """Record no more calls of one part, and return how many probes that concerns.
+
+        Only entries go at once.  A call that is open keeps its return probe, else it
+        would look like one that never returned.
+        """
+        mute = {i for i, site in self._sites.items() if site.probe.part == part}
+        mute -= self._muted
+        for probe_id in mute:
+            self._write_row(self._sites[probe_id], is_mute=True)
+        self._muted |= mute
+        self._release(lambda held: held.probe_ids <= mute and not held.is_return)
+        return len(mute)
+
+    def set_off_cpu_min(self, off_cpu_min_ns: int) -> None:
+        """Set the shortest absence with a record of its own."""
+        self._settings = replace(self._settings, off_cpu_min_ns=off_cpu_min_ns)
+        self._write_control()
+
     def _write_row(self, site: ProbeSite, *, is_mute: bool) -> None:
         row = bytearray(pack_row(site))
         if is_mute:
@@ -241,6 +262,7 @@ class KernelSide:
         """Yield the open calls; those of threads that ended are forgotten here."""
         # In this order: a thread that starts meanwhile must not look dead.
         calls = self._maps["calls"].entries()
+        self._drop_returns({CALL_KEY.unpack(key)[2] for key, _ in calls})
         alive = {key for key, _ in self._maps["threads"].entries()}
         for key, value in calls:
             _, tid, _ = CALL_KEY.unpack(key)
@@ -254,6 +276,12 @@ class KernelSide:
             record = bytearray(value[: LAYOUTS[stream].size])
             record[_FLAGS_AT[stream]] |= _IS_OPEN
             yield stream, bytes(record)
+
+    def _drop_returns(self, open_ids: set[int]) -> None:
+        """Take the return probes off muted calls, once none of them is open."""
+        idle = self._muted - open_ids
+        if idle:
+            self._release(lambda held: held.probe_ids <= idle)
 
     def _open_absences(self, until: int) -> Iterator[bytes]:
         """Yield threads that are off the CPU.
@@ -291,6 +319,14 @@ class KernelSide:
         found = [read_counter(self._maps["probe_counts"], *row) for row in rows]
         return [counter for counter in found if counter is not None]
 
+    def program_runs(self) -> dict[str, run_time.ProgramRuns]:
+        """Return runs and run time of the programs so far, by name."""
+        return run_time.program_runs(self._programs())
+
+    def count_run_time(self) -> int:
+        """Let the kernel count run time; see :func:`run_time.count_run_time`."""
+        return run_time.count_run_time()
+
     def quiesce(self) -> None:
         """Make every program return at once."""
         self._is_quiet = True
@@ -314,6 +350,10 @@ class KernelSide:
 
     def _attach_probes(self, sites: Sequence[ProbeSite]) -> dict[int, str]:
         """Attach sites and return why some were refused, by probe id."""
+        raise NotImplementedError
+
+    def _programs(self) -> Iterator[tuple[str, int]]:
+        """Yield name and descriptor of each program."""
         raise NotImplementedError
 
     def _unload(self) -> None:

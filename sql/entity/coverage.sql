@@ -1,11 +1,12 @@
 -- What each host's bundles can and cannot say about each known stream.
 --
--- observed: all asked probes were attached and at most 1 % of the records were lost.
+-- observed: all asked probes were attached, at most 1 % of the records were lost and
+-- nothing was left out to save time.
 -- partial: less than that. silent: probes in libraries that nobody ran through, which
 -- does not prove absence, for the code may be linked statically. absent: not recorded.
 --
 -- grain:   host_id, stream
--- reads:   stg_bundle, stg_bundle_stream, stg_loss
+-- reads:   stg_bundle, stg_bundle_stream, stg_budget_step, stg_loss
 --
 -- columns:
 --   host_id    INTEGER         host
@@ -35,6 +36,22 @@ loss as (
     group by bundle_id, stream
 ),
 
+thinned as (
+    select
+        t.bundle_id,
+        t.stream,
+        string_agg(
+            'to save time, ' || t.effect || ' from '
+            || round((t.time_ns - b.start_ns) / 1e9, 1) || ' s on',
+            '; '
+            order by t.time_ns
+        ) as thinning
+    from stg_budget_step as t
+    inner join stg_bundle as b on t.bundle_id = b.bundle_id
+    where t.stream is not null
+    group by t.bundle_id, t.stream
+),
+
 pair as (
     select
         b.bundle_id,
@@ -51,6 +68,7 @@ pair as (
         coalesce(s.is_damaged, false) as is_damaged,
         s.row_count - s.loaded_row_count as unread_count,
         list_sort(s.missing_columns) as missing,
+        t.thinning,
         l.seconds,
         l.cpu_count || if(l.cpu_count = 1, ' CPU', ' CPUs') as cpus,
         greatest(s.lost_count, coalesce(l.lost_count, 0)) as lost,
@@ -60,6 +78,7 @@ pair as (
     left join stg_bundle_stream as s
         on b.bundle_id = s.bundle_id and k.stream = s.stream
     left join loss as l on b.bundle_id = l.bundle_id and k.stream = l.stream
+    left join thinned as t on b.bundle_id = t.bundle_id and k.stream = t.stream
 ),
 
 judged as (
@@ -84,11 +103,13 @@ judged as (
                         || round(seconds, 1) || ' s',
                         ''
                     )
+            else thinning
         end as fault,
         case
             when is_missing or (asked > 0 and attached = 0) then 'absent'
             when kind = 'uprobe' and coalesce(hit_count, 0) = 0 then 'silent'
             when is_damaged or attached < asked or lost_ratio > 0.01 then 'partial'
+            when thinning is not null then 'partial'
             else 'observed'
         end as bundle_state
     from pair

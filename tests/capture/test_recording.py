@@ -20,6 +20,7 @@ from capture import record, recording
 from capture.errors import CaptureError
 from capture.layout import LAYOUTS
 from capture.loaders import FACT, AttachResult, CpuLoss, ProbeCounter
+from capture.loaders.run_time import ProgramRuns
 from capture.options import RecordOptions
 from capture.probes import ProbeSite, rows_for
 from capture.ring import ring_shaped
@@ -42,6 +43,8 @@ class StandInRing:
     """Gives out what it was given."""
 
     stride = LAYOUTS[STREAM].stride
+    size_bytes = mapped_bytes = 1 << 16
+    most_used_bytes = 0
 
     def __init__(self) -> None:
         self.regions: list[bytes] = []
@@ -102,6 +105,23 @@ class StandInLoader:
     def probe_counters(self) -> list[ProbeCounter]:
         """Return one probe's counts."""
         return [ProbeCounter(1, STREAM, 17, 0, (CpuLoss(3, 2, 0, 5, 7),))]
+
+    def mute(self, part: str) -> int:
+        """Note what is to be left out; there is nothing of it."""
+        self.calls.append(f"mute {part}")
+        return 0
+
+    def set_off_cpu_min(self, off_cpu_min_ns: int) -> None:
+        """Note the threshold."""
+        self.calls.append(f"off_cpu_min {off_cpu_min_ns}")
+
+    def count_run_time(self) -> int:
+        """Refuse, as the kernel does without the right to it."""
+        raise PermissionError
+
+    def program_runs(self) -> dict[str, ProgramRuns]:
+        """Return what is counted at all times."""
+        return {"on_enter": ProgramRuns(0, 0, 3)}
 
     def quiesce(self) -> None:
         """Stop; what still lies in the ring comes after this."""
@@ -200,7 +220,8 @@ def test_last_frames_stand_in_the_order_that_survives_a_kill(
     )
     assert found[kinds.index("inflight/gpu_call")][1] == region(4)
     assert end["stop_reason"] == "duration"
-    assert {row["fact"] for row in end["facts"]} == {"probe", "loss"}
+    told = {"probe", "loss", "cost", "ring", "program"}
+    assert {row["fact"] for row in end["facts"]} == told
     assert loader.calls == ["attach 1", "quiesce", "in_flight 0", "close"]
     assert loader.targets == [child.pid]
     header = json.loads((tmp_path / "spool" / "header.json").read_bytes())

@@ -167,6 +167,38 @@ def test_loss_is_told_with_its_cpus_and_how_long_it_lasted(tmp_path: Path) -> No
     assert reason == "off_cpu: 66.7 % of it was lost, on 2 CPUs within 2.5 s"
 
 
+def test_a_stream_that_was_thinned_is_partial_and_no_other(tmp_path: Path) -> None:
+    job = build_case()
+    host = job.host("a", streams=("off_cpu", "collective"))
+    host.rank(0).off_cpu(start_ns=2_000, duration_ns=10)
+    host.rank(0).collective(start_ns=2_000, duration_ns=10)
+    stood = stand(job, tmp_path / "whole", "coverage")
+    (start_ns,) = rows(stood, "select start_ns from stg_bundle")[0]
+    host.fact(
+        "budget_step",
+        time_ns=start_ns + 4_200_000_000,
+        step="off_cpu_totals",
+        stream="off_cpu",
+        effect="all absences are only added up",
+        share_ppm=30_000,
+        budget_ppm=20_000,
+    )
+    sql = (
+        "select stream, state, reason from coverage where state <> 'absent' order by 1"
+    )
+
+    found = rows(stand(job, tmp_path / "thin", "coverage"), sql)
+
+    assert found == [
+        ("collective", "observed", None),
+        (
+            "off_cpu",
+            "partial",
+            "off_cpu: to save time, all absences are only added up from 4.2 s on",
+        ),
+    ]
+
+
 def test_refused_probe_makes_a_stream_partial(tmp_path: Path) -> None:
     facts = {"asked_probe_count": 3, "attached_probe_count": 2}
 

@@ -23,6 +23,7 @@ RAW = {
     "stg_communicator": "fact_communicator",
     "stg_probe": "fact_probe",
     "stg_loss": "fact_loss",
+    "stg_budget_step": "fact_budget_step",
 }
 RENAMED = {"call_depth": "depth"}
 NUMBERED = {"problem_number"}
@@ -37,6 +38,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Case:
     host.fact("library", **library)
     lost = {"stream": "off_cpu", "probe_id": None, "cpu": 1, "reason": "ring_full"}
     host.fact("loss", **lost, lost_count=1, first_ns=40, last_ns=40)
+    step = {"time_ns": 60, "step": "off_cpu_totals", "stream": "off_cpu"}
+    host.fact("budget_step", **step, effect="", share_ppm=30_000, budget_ppm=20_000)
     host.rank(3).collective(start_ns=1_000, duration_ns=500, peer_rank=2)
     host.rank(3).gpu_call("memcpy", start_ns=100, duration_ns=50, copy_kind=1)
     host.rank(3).off_cpu(start_ns=300, duration_ns=100, syscall="read")

@@ -81,6 +81,15 @@ FACTS = {
     "loss": _keys(
         "stream:s probe_id:i? cpu:i* reason:s lost_count:l first_ns:l? last_ns:l?"
     ),
+    "cost": _keys(
+        "time_ns:l user_ns:l system_ns:l drain_ns:l? write_ns:l? rss_bytes:l "
+        "rss_without_rings_bytes:l spool_bytes:l"
+    ),
+    "ring": _keys("stream:s size_bytes:l most_used_bytes:l"),
+    "program": _keys("program:s window_ns:l run_ns:l? run_count:l? missed_count:l"),
+    "budget_step": _keys(
+        "time_ns:l step:s stream:s? effect:s share_ppm:l budget_ppm:l"
+    ),
 }
 """Facts of format 1, keys in the order of BUNDLE.md."""
 

@@ -1,0 +1,40 @@
+"""Says which probes nobody ran through: attached without error, and never heard of.
+
+A program uses a few of the calls that a library has, so single probes are silent in
+every recording.  A library without any hit is another matter: the calls may go to a
+copy of it that is linked statically, or the program did nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Row = dict[str, Any]
+
+
+def silence(probes: Iterable[Row], libraries: Iterable[Row]) -> str | None:
+    """Return one sentence about probes without a hit, None if every one had some.
+
+    Parameters
+    ----------
+    probes, libraries
+        Rows of facts/probe and facts/library.
+    """
+    attached = [row for row in probes if row["is_attached"]]
+    called = [row for row in attached if row["library_ref"] is not None]
+    silent = [row for row in called if not row["hit_count"]]
+    paths = {row["library_ref"]: row["path"] for row in libraries}
+    heard = {row["library_ref"] for row in called if row["hit_count"]}
+    unheard = sorted({row["library_ref"] for row in silent} - heard)
+    names = [f"none of {paths.get(ref, f'library {ref}')}" for ref in unheard]
+    # What is counted for the scheduler stands at the first of its tracepoints.
+    switches = [row for row in attached if row["stream"] == "off_cpu"]
+    if switches and not any(row["hit_count"] for row in switches):
+        names.append("none of off_cpu")
+    if not silent and not names:
+        return None
+    told = f"{len(silent)} of {len(called)} library probes were never hit"
+    return told + "".join(f", {name}" for name in names)
