@@ -29,7 +29,17 @@ from workbench.errors import BundleError, WorkbenchError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-COMMANDS = ("demo", "diagnose", "load", "import", "verify", "clocks", "views", "query")
+COMMANDS = (
+    "demo",
+    "diagnose",
+    "load",
+    "import",
+    "verify",
+    "clocks",
+    "views",
+    "query",
+    "compare",
+)
 """Commands in the order of the help."""
 
 DESCRIPTION = "Find the rank that holds the others up, and why, from recorded bundles."
