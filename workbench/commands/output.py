@@ -22,6 +22,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
+from workbench.store.plain_text import plain
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -36,24 +38,11 @@ EXACT_INTEGER = 2**53
 MISSING = "-"
 """How a table shows that there is no value."""
 
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
 _MARKUP = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Row = dict[str, Any]
 T = TypeVar("T")
-
-
-def plain(text: str) -> str:
-    """Return a text in which nothing acts on a terminal: escapes for what would."""
-    return _UNSAFE.sub(_escape, text)
-
-
-def _escape(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code <= 0xFF else f"\\u{code:04x}"  # noqa: PLR2004 -- one byte
 
 
 def emit(
