@@ -45,7 +45,7 @@ samples: host $(VENV)/.dev bpf
 
 picture: $(VENV)/.core
 	@$(BIN)/coldtrace demo >/dev/null
-	@$(BIN)/python -m workbench.charts.picture coldtrace-demo/case.duckdb samples/late-rank.png
+	@$(BIN)/python -m workbench.charts.picture coldtrace-demo/case.duckdb lateness samples/late-rank.png
 
 # Objects are compiled ahead of time where clang is; elsewhere the bcc loader still works.
 bpf:
