@@ -1,4 +1,4 @@
-/* Can this libbpf read this kernel's types? Loaded and thrown away, never attached.
+/* Can this libbpf read this kernel's types? Loaded, attached, and thrown away at once.
  *
  * One field of one structure is all that it takes: a libbpf that is older than the
  * kernel cannot read its types at all. No maps, so that it costs nothing.
@@ -9,10 +9,10 @@ struct task_struct {
 
 char LICENSE[] __attribute__((section("license"), used)) = "Dual BSD/GPL";
 
-__attribute__((section("tp_btf/sched_switch"), used)) int read_a_task(
+__attribute__((section("tp_btf/sched_process_exec"), used)) int read_a_task(
 	unsigned long long *ctx)
 {
-	struct task_struct *next = (void *)ctx[2];
+	struct task_struct *task = (void *)ctx[0];
 
-	return next->pid == 1;
+	return task->pid == 1;
 }

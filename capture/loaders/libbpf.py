@@ -158,7 +158,7 @@ class Libbpf:
         return ""
 
     def self_test(self) -> None:
-        """Load a program of ours that reads one field of a task, and unload it.
+        """Load and attach a program of ours that reads one field, and take it away.
 
         Raises
         ------
@@ -166,14 +166,14 @@ class Libbpf:
             If the types could be read, and the kernel then refused the program
             for want of a capability.
         LoaderError
-            If this libbpf cannot read this kernel's types, or there are none.
+            If this libbpf cannot do it, or this kernel tells no types.
         """
         if not BTF.exists():
             raise LoaderError(
                 f"this kernel tells no types: there is no {BTF}", "use --loader bcc"
             )
         try:
-            self._load_once("self_test")
+            self._try_once()
         except OSError as error:
             if error.errno in (errno.EPERM, errno.EACCES):
                 self._read_types()
@@ -183,10 +183,14 @@ class Libbpf:
                 ) from error
             raise self._refusal(error) from error
 
-    def _load_once(self, name: str) -> None:
-        handle = self.open_object(name)
+    def _try_once(self) -> None:
+        handle = self.open_object("self_test")
         try:
             self.call("bpf_object__load", handle)
+            program = self.call(
+                "bpf_object__find_program_by_name", handle, b"read_a_task"
+            )
+            self.call("bpf_link__destroy", self.call("bpf_program__attach", program))
         finally:
             self.call("bpf_object__close", handle)
 
@@ -198,8 +202,15 @@ class Libbpf:
             raise self._refusal(error) from error
 
     def _refusal(self, error: OSError) -> LoaderError:
-        told = self.reason() or error.strerror
-        return LoaderError(f"{self} cannot read this kernel's types: {told}", _CARRY)
+        told = self.reason()
+        if "BTF" in told:
+            what = "read this kernel's types"
+        elif "prog type" in told:
+            what = "load a type of program that is needed"
+        else:
+            what = "load and attach a program by the name of a tracepoint"
+        why = told or error.strerror
+        return LoaderError(f"{self} cannot {what}: {why}", _CARRY)
 
     def _function(self, name: str) -> Any:  # noqa: ANN401 ctypes has no better type
         try:

@@ -113,3 +113,64 @@ def test_a_file_that_others_may_write_is_not_taken(beside: Path) -> None:
     (beside.parent / "libbpf.so.1").chmod(0o666)
 
     assert _candidates(beside) == [*libbpf.HOST_NAMES]
+
+
+@pytest.fixture(scope="module")
+def old_libbpf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a library that answers as libbpf 0.5 does."""
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    library = tmp_path_factory.mktemp("old") / "libbpf.so.0"
+    source = Path(__file__).with_name("libbpf_05.c")
+    flags = ["-shared", "-fPIC", "-Wall", "-Werror", "-Wl,-soname,libbpf.so.0"]
+    subprocess.run(["gcc", *flags, "-o", library, source], check=True)
+    return library
+
+
+@pytest.mark.bpf
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        ("kind", "read this kernel's types: Unsupported BTF_KIND:19"),
+        (
+            "type",
+            "load a type of program that is needed: prog 'read_a_task': missing ",
+        ),
+        (
+            "attach",
+            "load and attach a program by the name of a tracepoint: No such process",
+        ),
+    ],
+)
+def test_record_says_what_an_old_libbpf_cannot_do(
+    root: Path, tmp_path: Path, old_libbpf: Path, refused: str, said: str
+) -> None:
+    command = ["/usr/bin/python3", "-B", "-m", "capture", "record", "--loader", "core"]
+    command += ["--libbpf", str(old_libbpf), "--duration", "1s", "-o", str(tmp_path)]
+
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env={"PATH": "/usr/bin", "STANDIN_REFUSES": refused},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert f"error: no loader works here: core: libbpf 0.5 ({old_libbpf}) " in (
+        done.stderr
+    )
+    assert f"cannot {said}" in done.stderr
+    assert "hint: carry in a newer libbpf (1.0 or later)" in done.stderr
+    assert not list(tmp_path.glob("*.spool"))
+
+
+@pytest.mark.bpf
+def test_a_libbpf_without_a_function_that_is_needed_is_told_so(
+    old_libbpf: Path,
+) -> None:
+    library = libbpf.Libbpf(str(old_libbpf))
+
+    with pytest.raises(LoaderError, match=r"libbpf 0\.5 .* has no function bpf_map__"):
+        library.call("bpf_map__reuse_fd", 0, 0)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -22,10 +20,10 @@ import pytest
 
 from capture import __version__
 from tests.capture.bpf_object import BpfObject, context_reads, read_object
+from tests.capture.one_file import build
 
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = ROOT / ".ci" / "capture" / "entry.py"
-TOOLS = ("make", "clang-14", "llvm-strip-14")
 BPF, BTF_MAGIC = 247, b"\x9f\xeb"
 REGISTERS = {
     # Names by offset into struct pt_regs (arch/x86/include/asm/ptrace.h).
@@ -52,33 +50,6 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 pytestmark = pytest.mark.slow
-needs_clang = pytest.mark.skipif(
-    not all(shutil.which(tool) for tool in TOOLS), reason=f"needs {', '.join(TOOLS)}"
-)
-
-
-def build(folder: Path, umask: int, zone: str) -> Path:
-    """Copy the sources, build in the copy, and return the folder with the results."""
-    for part in ("capture", ".ci/capture", "LICENSE"):
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copyfile
-        (folder / part).parent.mkdir(parents=True, exist_ok=True)
-        copy(ROOT / part, folder / part)
-    for path in (folder / "capture").rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o666 & ~umask)
-    subprocess.run(
-        [sys.executable, folder / ".ci/capture/build.py"],
-        check=True,
-        capture_output=True,
-        umask=umask,
-        env={"PATH": os.environ["PATH"], "TZ": zone},
-    )
-    return folder / "dist"
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder that `make capture` fills."""
-    return build(tmp_path_factory.mktemp("here"), 0o022, "UTC")
 
 
 def content_of(pyz: Path) -> dict[str, bytes]:
@@ -86,7 +57,6 @@ def content_of(pyz: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-@needs_clang
 def test_two_builds_in_two_folders_are_the_same_bytes(
     built: Path, tmp_path: Path
 ) -> None:
@@ -99,7 +69,6 @@ def test_two_builds_in_two_folders_are_the_same_bytes(
     ]
 
 
-@needs_clang
 def test_its_members_are_sorted_and_have_one_date_and_one_mode(built: Path) -> None:
     with zipfile.ZipFile(built / "capture.pyz") as archive:
         members = archive.infolist()
@@ -109,7 +78,6 @@ def test_its_members_are_sorted_and_have_one_date_and_one_mode(built: Path) -> N
     assert {m.external_attr >> 16 for m in members} == {0o100644}
 
 
-@needs_clang
 def test_no_path_of_the_build_is_in_it(built: Path) -> None:
     content = (built / "capture.pyz").read_bytes()
 
@@ -117,7 +85,6 @@ def test_no_path_of_the_build_is_in_it(built: Path) -> None:
     assert str(Path.home()).encode() + b"/" not in content
 
 
-@needs_clang
 def test_its_check_sum_is_the_one_beside_it_and_the_one_it_tells(built: Path) -> None:
     digest = hashlib.sha256((built / "capture.pyz").read_bytes()).hexdigest()
 
@@ -129,7 +96,6 @@ def test_its_check_sum_is_the_one_beside_it_and_the_one_it_tells(built: Path) ->
     assert told == f"coldtrace-capture {__version__} {digest}\n"
 
 
-@needs_clang
 def test_it_reads_a_bundle_with_nothing_but_the_interpreter(
     built: Path, tmp_path: Path
 ) -> None:
@@ -147,7 +113,6 @@ def test_it_reads_a_bundle_with_nothing_but_the_interpreter(
     assert ": sound, " in done.stdout
 
 
-@needs_clang
 def test_it_holds_each_object_for_both_architectures_with_its_source(
     built: Path,
 ) -> None:
@@ -163,7 +128,6 @@ def test_it_holds_each_object_for_both_architectures_with_its_source(
     assert not {name for name in names if name.endswith(".pyc")}
 
 
-@needs_clang
 def test_the_bill_of_materials_names_every_file_with_its_hash(built: Path) -> None:
     bill: dict[str, Any] = json.loads((built / "capture.cdx.json").read_text())
     content = content_of(built / "capture.pyz")
@@ -186,7 +150,6 @@ def test_the_bill_of_materials_names_every_file_with_its_hash(built: Path) -> No
     }
 
 
-@needs_clang
 def test_the_bill_of_materials_names_compiler_headers_and_licences(built: Path) -> None:
     bill: dict[str, Any] = json.loads((built / "capture.cdx.json").read_text())
     parts = {part["bom-ref"]: part for part in bill["components"]}
@@ -231,7 +194,6 @@ def objects(built: Path, machine: str) -> dict[str, BpfObject]:
     }
 
 
-@needs_clang
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_every_object_is_bpf_with_programs_types_and_a_licence(
     built: Path, machine: str
@@ -244,7 +206,6 @@ def test_every_object_is_bpf_with_programs_types_and_a_licence(
         assert not {name for name in held.sections if name.startswith(".debug")}
 
 
-@needs_clang
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_kernel_fields_are_found_by_relocation_and_never_by_a_record_of_tracefs(
     built: Path, machine: str
@@ -262,7 +223,6 @@ def test_kernel_fields_are_found_by_relocation_and_never_by_a_record_of_tracefs(
         assert held[name].relocation_bytes() > 0
 
 
-@needs_clang
 @pytest.mark.parametrize("machine", sorted(REGISTERS))
 @pytest.mark.parametrize("program", ["uprobe/enter", "uretprobe/leave"])
 def test_arguments_are_read_where_the_architecture_keeps_registers(
