@@ -16,6 +16,7 @@ from capture.errors import CaptureError
 from capture.exit_code import ExitCode
 from capture.options import (
     LOADERS,
+    NO_STREAM,
     PROBE_SETS,
     STREAMS,
     RecordOptions,
@@ -176,7 +177,8 @@ def _add_record(commands: Any) -> None:  # noqa: ANN401 - argparse hides the typ
         type=_asked(parse_streams),
         default=STREAMS,
         metavar="NAMES",
-        help=f"comma-separated, of {', '.join(STREAMS)} (default: all)",
+        help=f"comma-separated, of {', '.join(STREAMS)}; {NO_STREAM}: facts alone, "
+        "without eBPF (default: all)",
     )
     target.add_argument(
         "--set", choices=PROBE_SETS, default="standard", help="probes (%(default)s)"

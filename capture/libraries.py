@@ -90,6 +90,8 @@ class LibraryTable:
     def __init__(self, extra: Iterable[Path] = ()) -> None:
         self.libraries: list[MappedLibrary] = []
         self._by_file: dict[tuple[int, int], MappedLibrary] = {}
+        self.refusals: dict[str, str] = {}
+        """Why a mapped library of a known name is not probed, by path."""
         self._refused: set[tuple[int, int]] = set()
         self._hashed: set[int] = set()
         for path in extra:
@@ -155,18 +157,22 @@ class LibraryTable:
         return None
 
     def _open(self, pid: int, mapping: FileMapping) -> MappedLibrary | None:
+        kind = kind_by_name(mapping.path)
         fd = _open_mapped(pid, mapping)
         if fd is None:
+            if kind is not None:
+                self.refusals[mapping.path] = "the file cannot be opened"
             return None
         try:
-            kind = kind_by_name(mapping.path)
             is_probed = kind is not None
             key = (mapping.device, mapping.inode)
             path = mapping.path
             return self._add(fd, path, key, kind or "other", is_probed=is_probed)
-        except (ElfError, OSError):
+        except (ElfError, OSError) as error:
             os.close(fd)
             self._refused.add((mapping.device, mapping.inode))
+            if kind is not None:
+                self.refusals[mapping.path] = str(error)
             return None
 
     def _open_extra(self, path: Path) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Callable
 
 from capture.loaders import Loader, LoaderError, LoaderSettings
+from capture.loaders.absent import AbsentLoader
 
 if TYPE_CHECKING:
     from capture.options import RecordOptions
+
+
+_INSTEAD = "'doctor' says what is missing; --streams none records facts without eBPF"
 
 
 def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
@@ -18,6 +22,8 @@ def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
     LoaderError
         If none can, with the reason of each.
     """
+    if not options.streams:
+        return AbsentLoader()
     settings = LoaderSettings(
         streams=options.streams,
         off_cpu_min_ns=options.off_cpu_min_ns,
@@ -35,8 +41,8 @@ def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
     reasons = "; ".join(
         f"{name}: {error.message}" for name, error in zip(names, refusals)
     )
-    hint = next((error.hint for error in refusals if error.hint), None)
-    raise LoaderError(f"no loader works here: {reasons}", hint)
+    hint = next((f"{error.hint}; " for error in refusals if error.hint), "")
+    raise LoaderError(f"no loader works here: {reasons}", hint + _INSTEAD)
 
 
 def _loaded(

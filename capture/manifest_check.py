@@ -127,6 +127,7 @@ def _faults(manifest: dict[str, Any]) -> Iterator[str]:
     yield from _elements(manifest, "off_states", "string", "")
     for name in ("return_probe_symbols", "job_ids"):
         yield from _elements(_object(manifest, "capture"), name, "string", "capture.")
+    yield from _absent_stream_faults(_object(manifest, "capture"))
     for name, schema_type in (("operations", "string"), ("syscalls", "string")):
         for key, value in _object(manifest, name).items():
             yield from _typed(value, schema_type, f"{name}.{key}")
@@ -134,6 +135,13 @@ def _faults(manifest: dict[str, Any]) -> Iterator[str]:
         yield from _typed(value, "integer", f"facts.{key}")
     for name, stream in _object(manifest, "streams").items():
         yield from _stream_faults(stream, f"streams.{name}")
+
+
+def _absent_stream_faults(capture: dict[str, Any]) -> Iterator[str]:
+    """Yield the faults of a key that recorders did not always write."""
+    if "absent_streams" in capture:
+        yield from _keys(capture, {"absent_streams": "array"}, "capture.")
+        yield from _entries(capture, "absent_streams", _MISSING, "capture.")
 
 
 def _stream_faults(stream: object, path: str) -> Iterator[str]:
@@ -144,12 +152,7 @@ def _stream_faults(stream: object, path: str) -> Iterator[str]:
     yield from _keys(known, _STREAM, f"{path}.")
     yield from _elements(known, "chunk_rows", "integer", f"{path}.")
     for name, schema in (("columns", _COLUMN), ("missing_columns", _MISSING)):
-        for index, entry in enumerate(_array(known, name)):
-            place = f"{path}.{name}[{index}]"
-            if isinstance(entry, dict):
-                yield from _keys(cast("dict[str, Any]", entry), schema, f"{place}.")
-            else:
-                yield f"'{place}' is {type_name(entry)}, not object"
+        yield from _entries(known, name, schema, f"{path}.")
     yield from _column_faults(known, path)
     rows = [row for row in _array(known, "chunk_rows") if type_name(row) == "integer"]
     if type_name(known.get("row_count")) == "integer" and (
@@ -198,6 +201,17 @@ def _typed(value: object, kind: str, path: str) -> Iterator[str]:
         yield f"'{path}' is {found}, not {wanted}"
     elif isinstance(value, int) and value < 0 and _NEVER_NEGATIVE.search(path):
         yield _impossible(path, value)
+
+
+def _entries(
+    row: dict[str, Any], name: str, schema: Schema, prefix: str
+) -> Iterator[str]:
+    for index, entry in enumerate(_array(row, name)):
+        place = f"{prefix}{name}[{index}]"
+        if isinstance(entry, dict):
+            yield from _keys(cast("dict[str, Any]", entry), schema, f"{place}.")
+        else:
+            yield f"'{place}' is {type_name(entry)}, not object"
 
 
 def _elements(row: dict[str, Any], name: str, kind: str, prefix: str) -> Iterator[str]:

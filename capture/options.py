@@ -14,6 +14,7 @@ from capture.errors import CaptureError
 from capture.layout import LAYOUTS
 
 STREAMS = tuple(LAYOUTS)
+NO_STREAM = "none"
 PROBE_SETS = ("standard", "full")
 LOADERS = ("auto", "core", "bcc")
 
@@ -96,16 +97,20 @@ def parse_percent(text: str) -> int:
 def parse_streams(text: str) -> tuple[str, ...]:
     """Return the streams of a comma-separated list, in the order of the format.
 
+    ``none`` alone is no stream: facts are recorded without eBPF.
+
     Raises
     ------
     CaptureError
         If a name is no stream, or none is given.
     """
+    if text.strip() == NO_STREAM:
+        return ()
     asked = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in asked if name not in STREAMS]
     if unknown or not asked:
         raise CaptureError(
             f"unknown stream: {', '.join(unknown) or text!r}",
-            f"choose from {', '.join(STREAMS)}",
+            f"choose from {', '.join(STREAMS)}, or {NO_STREAM} alone",
         )
     return tuple(name for name in STREAMS if name in asked)

@@ -83,6 +83,27 @@ def raw_maps(pid: int) -> bytes:
     return _read(PROC / str(pid) / "maps")
 
 
+def refusal(pid: int) -> str | None:
+    """Return why the mappings of a process may not be read, or None: they may."""
+    try:
+        with (PROC / str(pid) / "maps").open("rb", buffering=0) as file:
+            file.read(1)
+    except PermissionError as error:
+        return error.strerror
+    except OSError:
+        return None  # it is gone
+    return None
+
+
+def is_32_bit(pid: int) -> bool:
+    """Tell whether a process runs a 32-bit program, as far as that can be seen."""
+    try:
+        with (PROC / str(pid) / "exe").open("rb", buffering=0) as file:
+            return file.read(5) == b"\x7fELF\x01"
+    except OSError:
+        return False
+
+
 def parse_maps(text: bytes) -> list[FileMapping]:
     """Return the mappings of files; anonymous memory is left out."""
     found: list[FileMapping] = []

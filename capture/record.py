@@ -19,7 +19,7 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from capture import installation
@@ -28,6 +28,9 @@ from capture.host import read_host
 from capture.ld_cache import known_libraries
 from capture.libraries import LibraryTable
 from capture.loader_choice import open_loader
+from capture.loaders.absent import why_absent
+from capture.loaders.trial import try_return_probe
+from capture.options import STREAMS
 from capture.recording import Recording
 from capture.seal import seal
 from capture.spool import SpoolWriter
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from capture.loaders import Loader
     from capture.options import RecordOptions
 
+_CALL_STREAMS = frozenset(("collective", "gpu_call"))
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -100,7 +104,7 @@ def record(options: RecordOptions) -> RecordResult:
             for path in known_libraries():
                 libraries.expect(path)
         try:
-            finder = TargetFinder(options, libraries, (os.getpid(),))
+            finder = TargetFinder(options, libraries, (os.getpid(),), say)
             loader = open_loader(options, say)
             try:
                 return _record(options, loader, finder, libraries, stop)
@@ -119,7 +123,11 @@ def _record(
 ) -> RecordResult:
     """Record with a loader that is loaded."""
     host = read_host()
+    refusal = _why_no_return_probes(options)
+    if refusal is not None:
+        options = replace(options, return_probes=False)
     header = spool_header(options, loader, host)
+    header["capture"]["no_return_probes_reason"] = refusal
     folder = options.spool or options.out_dir / spool_name(header)
     spool = SpoolWriter(folder, header)
     recording = Recording(options, loader, finder, libraries, spool)
@@ -148,6 +156,18 @@ def _record(
     return result
 
 
+def _why_no_return_probes(options: RecordOptions) -> str | None:
+    """Return why calls are recorded by their entry alone, if they are."""
+    if not (_CALL_STREAMS & set(options.streams)):
+        return None
+    if not options.return_probes:
+        return "not asked for (--no-return-probes)"
+    refusal = try_return_probe()
+    if refusal is not None:
+        say(f"return probes are not safe here, so calls have no durations: {refusal}")
+    return refusal
+
+
 def spool_header(
     options: RecordOptions, loader: Loader, host: dict[str, Any]
 ) -> dict[str, Any]:
@@ -170,6 +190,10 @@ def spool_header(
             "probe_set": options.probe_set,
             "off_cpu_min_ns": options.off_cpu_min_ns,
             **_budget(options),
+            "absent_streams": [
+                {"name": name, "reason": reason}
+                for name, reason in why_absent(options.streams, STREAMS).items()
+            ],
         },
         "streams": list(options.streams),
         "missing_columns": missing,

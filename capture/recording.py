@@ -88,7 +88,7 @@ class Recording:
         self._refreshed = 0
         self._hasher: threading.Thread | None = None
         rings = loader.rings()
-        self._facts_ring = rings["facts"]
+        self._facts_ring = rings.get("facts")
         events = {name: ring for name, ring in rings.items() if name != "facts"}
         self._drainer = Drainer(events, self._append_events)
         off_cpu = options.off_cpu_min_ns if "off_cpu" in options.streams else None
@@ -193,7 +193,8 @@ class Recording:
     # What the kernel tells, and what /proc does.
 
     def _drain_facts(self) -> None:
-        while (region := self._facts_ring.drain()) is not None:
+        ring = self._facts_ring
+        while ring is not None and (region := ring.drain()) is not None:
             for record in iter_records(region, FACT.size):
                 self._take_fact(decode_fact(record))
 

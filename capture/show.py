@@ -140,6 +140,18 @@ def _streams(found: Verified) -> Iterator[str]:
         )
 
 
+def _left_out(capture: dict[str, Any]) -> Iterator[str]:
+    """Yield what is not there, and what carried a return probe."""
+    for stream in capture.get("absent_streams", ()):
+        yield f"no {plain(stream['name'])}: {plain(stream['reason'])}"
+    why = capture.get("no_return_probes_reason")
+    if why:
+        yield f"no return probes, so calls have no duration: {plain(why)}"
+    symbols = capture["return_probe_symbols"]
+    if symbols:
+        yield f"return probes on {plain(', '.join(symbols))}"
+
+
 def _notes(found: Verified) -> Iterator[str]:
     """Yield what a reader has to know before believing the rest."""
     manifest = _manifest(found)
@@ -162,8 +174,6 @@ def _notes(found: Verified) -> Iterator[str]:
                 f"{plain(name)} has no {plain(column['name'])}: "
                 f"{plain(column['reason'])}"
             )
-    symbols = capture["return_probe_symbols"]
-    if symbols:
-        yield f"return probes on {plain(', '.join(symbols))}"
+    yield from _left_out(capture)
     for problem in found.problems:
         yield f"{plain(problem.message)}"

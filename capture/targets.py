@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from capture import procfs
 from capture.errors import CaptureError
+from capture.show import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from capture.libraries import LibraryTable, MappedLibrary
     from capture.options import RecordOptions
@@ -35,6 +36,10 @@ _SCAN_EVERY = ((2.0, 0.0), (60.0, 1.0), (600.0, 5.0), (float("inf"), 30.0))
 
 _MAPS_EVERY_S = 1.0
 """Targets may load a library at any time, but big processes have thousands of lines."""
+
+
+def _say_nothing(_text: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,21 @@ class TargetFinder:
         Where the libraries that they map are kept.
     own_pids
         Processes that are never targets: the recorder's own.
+    say
+        Hears, once each, what cannot be recorded of the targets, and why.
+
+    Raises
+    ------
+    CaptureError
+        If a process asked for by number is not there, or cannot be recorded.
     """
 
     def __init__(
-        self, options: RecordOptions, libraries: LibraryTable, own_pids: Iterable[int]
+        self,
+        options: RecordOptions,
+        libraries: LibraryTable,
+        own_pids: Iterable[int],
+        say: Callable[[str], None] = _say_nothing,
     ) -> None:
         self.targets: dict[int, TargetProcess] = {}
         self._pids: dict[int, int] = {}
@@ -90,6 +106,8 @@ class TargetFinder:
         self._announced: set[int] = set()
         self._maps_seen: dict[int, int] = {}
         self._mapped = 0.0
+        self._say = say
+        self._told: set[object] = set()
         for pid in options.pids:
             stat = procfs.process_stat(pid)
             if stat is None:
@@ -97,6 +115,7 @@ class TargetFinder:
                     f"there is no process {pid}",
                     "give the pid as the recorder sees it, of a running process",
                 )
+            _check(pid, has_streams=bool(options.streams))
             self._pids[pid] = stat.start_ticks
 
     def poll(self) -> Discovery:
@@ -209,8 +228,11 @@ class TargetFinder:
         watch = self._watched.get(pid)
         if watch is not None:
             watch.looked = now
-        if self._libraries.is_wanted(procfs.raw_maps(pid)):
+        maps = procfs.raw_maps(pid)
+        if self._libraries.is_wanted(maps):
             self._take(pid, "library", found)
+        elif not maps:
+            self._tell_unreadable(pid)
 
     def _take(
         self, pid: int, reason: str, found: Discovery, start_ticks: int | None = None
@@ -223,6 +245,9 @@ class TargetFinder:
             return
         if start_ticks not in (None, stat.start_ticks):
             return  # the process that was asked for has ended, its number came back
+        if procfs.is_32_bit(pid):
+            self._tell((pid, stat.start_ticks), _of_32_bits(pid))
+            return
         target = TargetProcess(pid, stat.start_ticks, reason)
         self.targets[pid] = target
         found.new_targets.append(target)
@@ -245,12 +270,29 @@ class TargetFinder:
     def _map_libraries(self, pid: int) -> None:
         """Open the libraries to probe that a process maps, where they are new."""
         maps = procfs.raw_maps(pid)
+        if not maps:
+            self._tell_unreadable(pid)
         if self._maps_seen.get(pid) == hash(maps):
             return
         self._maps_seen[pid] = hash(maps)
         for mapping in procfs.parse_maps(maps):
             if mapping.is_executable:
                 self._libraries.of_mapping(pid, mapping)
+        for path, reason in self._libraries.refusals.items():
+            self._tell(path, f"library {plain(path)} is not probed: {reason}")
+
+    def _tell_unreadable(self, pid: int) -> None:
+        """Say once that some processes are closed to us, with the first of them."""
+        if "unreadable" in self._told:
+            return
+        reason = procfs.refusal(pid)
+        if reason is not None:
+            self._tell("unreadable", f"{_unreadable(pid, reason)}; others may be too")
+
+    def _tell(self, key: object, text: str) -> None:
+        if key not in self._told:
+            self._told.add(key)
+            self._say(text)
 
     def _announce(self, found: Discovery) -> None:
         """Report each library to probe once."""
@@ -258,6 +300,26 @@ class TargetFinder:
             if library.is_probed and library.library_ref not in self._announced:
                 self._announced.add(library.library_ref)
                 found.new_libraries.append(library)
+
+
+def _check(pid: int, *, has_streams: bool) -> None:
+    """Refuse a process asked for by number of which nothing could be recorded."""
+    if procfs.is_32_bit(pid):
+        raise CaptureError(_of_32_bits(pid), "name processes of 64-bit programs")
+    reason = procfs.refusal(pid)
+    if reason is not None and has_streams:
+        raise CaptureError(
+            _unreadable(pid, reason),
+            "record as its own user, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+        )
+
+
+def _of_32_bits(pid: int) -> str:
+    return f"process {pid} runs a 32-bit program, which cannot be recorded"
+
+
+def _unreadable(pid: int, reason: str) -> str:
+    return f"the libraries of process {pid} cannot be read: {reason}"
 
 
 def cgroup_pids(folder: Path) -> Sequence[int]:

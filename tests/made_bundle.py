@@ -201,6 +201,7 @@ class MadeBundle:
             "is_recovered": False,
             "torn_bytes": 0,
             "return_probe_symbols": [],
+            "absent_streams": [],
         }
 
     def _facts(self) -> dict[str, list[dict[str, Any]]]:

@@ -58,7 +58,8 @@ pair as (
         b.host_id,
         k.stream,
         k.never,
-        s.stream is null as is_missing,
+        s.stream is null or s.absent_reason is not null as is_missing,
+        s.absent_reason,
         s.kind,
         s.asked_probe_count as asked,
         s.attached_probe_count as attached,
@@ -85,7 +86,7 @@ judged as (
     select
         *,
         case
-            when is_missing then coalesce(never, 'not recorded')
+            when is_missing then coalesce(never, absent_reason, 'not recorded')
             when asked > 0 and attached = 0
                 then 'none of its ' || asked || ' probes could be attached'
             when kind = 'uprobe' and asked = 0

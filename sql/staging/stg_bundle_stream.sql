@@ -1,4 +1,4 @@
--- Streams of each bundle with their probe and loss counters.
+-- Streams of each bundle with their counters, and why others are not there.
 --
 -- grain:   bundle_id, stream
 -- reads:   raw.bundle_stream
@@ -19,6 +19,7 @@
 --   open_count           BIGINT           calls without a return
 --   from_ns              BIGINT    ns     probes attached, host MONOTONIC
 --   to_ns                BIGINT    ns     probes detached, host MONOTONIC
+--   absent_reason        VARCHAR          why it was not recorded; else NULL
 
 select
     bundle_id,
@@ -35,5 +36,6 @@ select
     lost_count,
     open_count,
     from_ns,
-    to_ns
+    to_ns,
+    absent_reason
 from raw.bundle_stream

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 CUDART = """
@@ -99,9 +99,11 @@ class Child:
 
 
 @contextmanager
-def running(program: Path, env: dict[str, str] | None = None) -> Iterator[Child]:
+def running(
+    program: Path, env: dict[str, str] | None = None, *, before: Iterable[str] = ()
+) -> Iterator[Child]:
     process = subprocess.Popen(
-        [program],
+        [*before, program],
         env=env,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

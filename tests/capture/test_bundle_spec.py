@@ -68,6 +68,7 @@ def test_fields_of_the_manifest_in_the_spec_are_those_of_the_code() -> None:
     }
     optional = {"damaged_bytes", "damaged_frame_count", "unreadable_line_count"}
     optional |= {"budget_ppm", "budget_steps"}
+    optional |= {"no_return_probes_reason", "absent_streams"}
     created_by = {"created_by.name", "created_by.version", "created_by.sha256"}
 
     known = {*_TOP, *_HOST, *_CAPTURE, *_STREAM} - {"created_by"}

@@ -80,7 +80,18 @@ def test_all_reasons_and_the_first_hint_are_in_the_error(
     with pytest.raises(LoaderError, match="core: no BTF; bcc: no bcc") as caught:
         loader_choice.open_loader(RecordOptions(), lambda _: None)
 
-    assert caught.value.hint == "install bcc"
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("install bcc; ")
+    assert "--streams none records facts without eBPF" in caught.value.hint
+
+
+def test_without_streams_nothing_is_loaded(offered: Callable[..., Offer]) -> None:
+    loaders = offered(core=None, bcc=None)
+
+    loader = loader_choice.open_loader(RecordOptions(streams=()), lambda _: None)
+
+    assert loader.name == "none"
+    assert loaders["core"].settings is None
 
 
 def test_chosen_loader_alone_is_tried(offered: Callable[..., Offer]) -> None:

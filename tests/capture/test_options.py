@@ -39,7 +39,16 @@ def test_unknown_streams_are_refused_with_the_choice(text: str) -> None:
     with pytest.raises(CaptureError) as caught:
         parse_streams(text)
 
-    assert caught.value.hint == "choose from collective, gpu_call, off_cpu"
+    assert caught.value.hint == (
+        "choose from collective, gpu_call, off_cpu, or none alone"
+    )
+
+
+def test_no_stream_is_asked_for_in_a_word() -> None:
+    assert parse_streams("none") == ()
+
+    with pytest.raises(CaptureError, match="unknown stream: 'none'"):
+        parse_streams("none,off_cpu")
 
 
 def test_defaults_record_everything_of_library_users() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -237,3 +238,60 @@ def test_own_process_is_read_rightly() -> None:
     assert stat.state == "R"
     assert not stat.is_gone
     assert os.getpid() in procfs.tids(os.getpid())
+
+
+ENDLESS = """
+void _start(void) { for (;;) __asm__ volatile("int $0x80" : : "a"(29)); }
+"""
+
+
+@pytest.fixture
+def program_of_32_bits(tmp_path: Path) -> Path:
+    """Return a 32-bit program that waits, without any library."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("makes a 32-bit program for x86")
+    (tmp_path / "endless.c").write_text(ENDLESS)
+    flags = ["-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie"]
+    command = ["gcc", *flags, "-o", "endless", "endless.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    return tmp_path / "endless"
+
+
+@needs_gcc
+def test_32_bit_process_is_refused_by_number_and_passed_over_in_a_group(
+    tmp_path: Path, user: Path, program_of_32_bits: Path, libraries: LibraryTable
+) -> None:
+    with running(user) as child, subprocess.Popen([program_of_32_bits]) as process:
+        (tmp_path / "cgroup.procs").write_text(f"{process.pid}\n{child.pid}")
+        said: list[str] = []
+        options = RecordOptions(cgroups=(tmp_path,))
+        find = TargetFinder(options, libraries, (), said.append)
+        find.poll()
+        find.poll()
+        with pytest.raises(CaptureError) as caught:
+            finder(libraries, pids=(process.pid,))
+        process.kill()
+
+    why = f"process {process.pid} runs a 32-bit program, which cannot be recorded"
+    assert caught.value.message == why
+    assert said == [why]
+    assert set(find.targets) == {child.pid}
+
+
+@needs_gcc
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_known_library_that_cannot_be_opened_is_told_once(
+    user: Path, libraries: LibraryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capture.libraries._open_mapped", lambda *_: None)
+    said: list[str] = []
+    with running(user) as child:
+        options = RecordOptions(pids=(child.pid,))
+        find = TargetFinder(options, libraries, (), said.append)
+        find.poll()
+        child.tell("t")
+        find.look_at(child.pid)
+        child.end()
+
+    path = user.with_name("libcudart.so.12")
+    assert said == [f"library {path} is not probed: the file cannot be opened"]

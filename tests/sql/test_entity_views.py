@@ -111,6 +111,24 @@ def test_subjects_of_two_jobs_carry_the_job(tmp_path: Path) -> None:
     assert named == [("jobx/0",), ("joby/0",)]
 
 
+def test_stream_that_was_not_recorded_is_absent_for_the_reason_told(
+    tmp_path: Path,
+) -> None:
+    told = [{"name": name, "reason": "no right to"} for name in ("gpu_call", "off_cpu")]
+    job: CaseBuilder = build_case()
+    host = job.host("a", streams=["off_cpu"], manifest={"absent_streams": told})
+    host.rank(0).off_cpu(start_ns=2_000, duration_ns=10)
+    sql = "select stream, state, reason from coverage where stream <> 'gpu_kernel'"
+    sql += " order by stream"
+
+    # A stream that is there and is called absent too is believed to be there.
+    assert rows(stand(job, tmp_path, "coverage"), sql) == [
+        ("collective", "absent", "collective: not recorded"),
+        ("gpu_call", "absent", "gpu_call: no right to"),
+        ("off_cpu", "observed", None),
+    ]
+
+
 def test_missing_rank_of_a_job_is_said(made: Case) -> None:
     sql = "select world_size, rank_count, missing_ranks, note from job_presence"
 

@@ -55,6 +55,7 @@ class CaptureInfo:
     damaged_bytes: int
     damaged_frame_count: int
     return_probe_symbols: tuple[str, ...]
+    absent_streams: dict[str, str]
     job_ids: tuple[str, ...]
 
 
@@ -210,8 +211,19 @@ def _capture(node: Node) -> CaptureInfo:
         damaged_bytes=node.absent_or_integer("damaged_bytes"),
         damaged_frame_count=node.absent_or_integer("damaged_frame_count"),
         return_probe_symbols=node.texts("return_probe_symbols"),
+        absent_streams=_absent_streams(node),
         job_ids=node.texts("job_ids"),
     )
+
+
+def _absent_streams(node: Node) -> dict[str, str]:
+    """Return why streams were not recorded; recorders before 0.2 do not say."""
+    if "absent_streams" not in node.value:
+        return {}
+    return {
+        item.text("name"): item.text("reason")
+        for item in node.children("absent_streams")
+    }
 
 
 def _stream(node: Node) -> StreamInfo:

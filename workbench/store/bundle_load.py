@@ -302,8 +302,18 @@ class BundleLoad:
                 info.open_count,
                 sorted(info.missing_columns),
                 stream in damaged,
+                None,
             )
             self._append("bundle_stream", row)
+        manifest = self.reader.manifest
+        absent = manifest.capture.absent_streams
+        for stream in sorted(absent.keys() - manifest.streams.keys()):
+            self.connection.execute(
+                "insert into raw.bundle_stream by name select ? as bundle_id,"
+                " ? as host_id, ? as stream, ? as absent_reason,"
+                " 0 as row_count, 0 as loaded_row_count, 0 as lost_count",
+                (self.bundle_id, self.host_id, stream, absent[stream]),
+            )
 
     def _append(self, table: str, row: tuple[object, ...]) -> None:
         marks = ", ".join("?" * len(row))

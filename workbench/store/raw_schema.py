@@ -107,7 +107,7 @@ _CASE_TABLES = {
         attached_probe_count INTEGER, kind VARCHAR, hit_count BIGINT,
         lost_count BIGINT, lost_first_ns BIGINT, lost_last_ns BIGINT, from_ns BIGINT,
         to_ns BIGINT, open_count BIGINT, missing_columns VARCHAR[],
-        is_damaged BOOLEAN""",
+        is_damaged BOOLEAN, absent_reason VARCHAR""",
     "load_problem": f"""{_IDS}, path VARCHAR, kind VARCHAR, member VARCHAR,
         message VARCHAR""",
 }
