@@ -40,7 +40,7 @@ from workbench.store.case import Case, open_case
 from workbench.store.load import load_bundles
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
@@ -120,6 +120,8 @@ class HostBuilder(_Link):
         Values of a stream's object of the manifest that differ, by stream.
     without_columns
         Columns that the loader could not give, by stream.
+    reading
+        Changes a clock reading, a dict that holds what the host's clocks show.
     """
 
     def __init__(
@@ -138,6 +140,7 @@ class HostBuilder(_Link):
         manifest: Mapping[str, Any] | None = None,
         stream_facts: Mapping[str, Mapping[str, Any]] | None = None,
         without_columns: Mapping[str, Sequence[str]] | None = None,
+        reading: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
         self.case = owner
         self.name = name
@@ -149,6 +152,7 @@ class HostBuilder(_Link):
         self.changes = dict(manifest or {})
         self.stream_facts = dict(stream_facts or {})
         self.without_columns = dict(without_columns or {})
+        self.reading = reading
         self.rows: dict[str, list[dict[str, Any]]] = {stream: [] for stream in STREAMS}
         self.bulk: dict[str, list[dict[str, NDArray[Any]]]] = defaultdict(list)
         self.facts: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -27,6 +27,7 @@ STREAMS = ("collective", "gpu_call", "off_cpu")
 OFF_STATES = ("running", "sleep", "disk", "stopped", "dead")
 REALTIME_BASE_NS = 1_796_000_000 * SECOND
 MAX_READINGS = 10_000
+UNSYNCHRONISED = 64
 
 
 class MadeBundle:
@@ -302,7 +303,8 @@ class MadeBundle:
         """Return a reading a second, first at the start and last at the stop."""
         step = max(SECOND, (self.stop_ns - self.start_ns) // MAX_READINGS)
         times = [*range(self.start_ns, self.stop_ns, step), self.stop_ns]
-        return [self._reading(time) for time in times]
+        change = self.host.reading or dict
+        return [change(self._reading(time)) for time in times]
 
     def _reading(self, host_ns: int) -> dict[str, Any]:
         true_ns = round((host_ns - self.host.offset_ns) / (1 + self.host.rate))
@@ -315,7 +317,7 @@ class MadeBundle:
             "bracket_ns": 400,
             "adjtime_frequency_ppb": 0,
             "adjtime_tick": 10_000,
-            "adjtime_status": 0,
+            "adjtime_status": UNSYNCHRONISED,
             "adjtime_maxerror_us": 1_000,
             "adjtime_esterror_us": 100,
         }

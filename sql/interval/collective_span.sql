@@ -1,15 +1,12 @@
 -- One outermost call in which a rank meets others, with arrival and completion.
 --
--- A call arrives when it is entered, or when the outermost group it is in ends. A
--- blocking call is complete when it returns. An enqueue-only call is complete when a
--- synchronisation that covers its stream returns: completion_ns is NULL where none is
--- shown to do so. Calls that make a communicator block; making an NCCL communicator is
--- a call on the new one, without a number.
+-- Calls of recorders that came late, which count from different calls, carry the number
+-- that model.late_attach proved; where none is proved is_base_known is false. How a call
+-- arrives and completes: see _collective_span.
 --
--- grain:       host_id, thread_id, start_ns
--- reads:       _collective_call, rank, _stream_proof
--- materialize: yes
--- caveat:      a call in a group whose end was not recorded has no arrival
+-- grain:   host_id, thread_id, start_ns
+-- reads:   _collective_span, model.late_attach
+-- caveat:  a call in a group whose end was not recorded has no arrival
 --
 -- columns:
 --   host_id           INTEGER      host
@@ -37,86 +34,43 @@
 --   is_captured       BOOLEAN      the process was capturing a graph
 --   is_open           BOOLEAN      it had not returned when recording stopped
 --   is_failed         BOOLEAN      it returned an error
---   is_base_known     BOOLEAN      its number counts from the communicator's creation
-
-with stream_proof as (
-    select * from _stream_proof
-    where not is_device_wide
-),
-
-device_proof as (
-    select * from _stream_proof
-    where is_device_wide
-),
-
-proved as (
-    select
-        c.*,
-        least(
-            struct_pack(
-                end_ns := s.end_ns, start_ns := s.sync_start_ns, proof := s.proof
-            ),
-            struct_pack(
-                end_ns := d.end_ns, start_ns := d.sync_start_ns, proof := d.proof
-            )
-        ) as sync
-    from _collective_call as c
-    asof left join stream_proof as s
-        on
-            c.host_id = s.host_id
-            and c.pid = s.pid
-            and c.stream_handle = s.stream_handle
-            and c.issued_ns <= s.covers_until_ns
-    asof left join device_proof as d
-        on
-            c.host_id = d.host_id
-            and c.pid = d.pid
-            and c.issued_ns <= d.covers_until_ns
-    where c.operation not in ('comm_finalize', 'comm_destroy', 'comm_abort')
-),
-
-judged as (
-    select
-        *,
-        coalesce(return_code, 0) <> 0 and (is_mpi or return_code <> 7) as is_failed,
-        is_open or is_captured or coalesce(return_code, 0) <> 0 as is_unproved
-    from proved
-)
+--   is_base_known     BOOLEAN      its number means the same call on every member: it
+--                                  counts from the communicator's creation, or its
+--                                  shift is proved
 
 select
-    c.host_id,
-    c.thread_id,
-    c.start_ns,
-    r.rank,
-    r.job_id,
-    c.pid,
-    c.communicator_id,
-    if(c.operation like 'comm_init%', null, c.collective_seq) as collective_seq,
-    c.operation,
-    c.communicator_rank,
-    c.communicator_size,
-    c.peer_rank,
-    c.element_count,
-    c.data_type,
-    c.group_seq,
-    c.arrival_ns,
-    c.issued_ns,
-    case
-        when c.is_unproved then null
-        when c.is_enqueue_only then c.sync.end_ns
-        else c.issued_ns
-    end as completion_ns,
-    case
-        when c.is_unproved then null
-        when c.is_enqueue_only then c.sync.proof
-        when c.issued_ns is not null then 'return'
-    end as completion_proof,
-    if(c.is_enqueue_only and not c.is_unproved, c.sync.start_ns, null) as sync_start_ns,
-    not c.is_enqueue_only as is_blocking,
-    c.is_enqueue_only,
-    c.is_captured,
-    c.is_open,
-    c.is_failed,
-    c.is_base_known
-from judged as c
-left join rank as r on c.host_id = r.host_id and c.pid = r.pid
+    s.host_id,
+    s.thread_id,
+    s.start_ns,
+    s.rank,
+    s.job_id,
+    s.pid,
+    coalesce(a.matched_id, s.communicator_id) as communicator_id,
+    s.collective_seq + coalesce(a.shift, 0) as collective_seq,
+    s.operation,
+    s.communicator_rank,
+    s.communicator_size,
+    s.peer_rank,
+    s.element_count,
+    s.data_type,
+    s.group_seq,
+    s.arrival_ns,
+    s.issued_ns,
+    s.completion_ns,
+    s.completion_proof,
+    s.sync_start_ns,
+    s.is_blocking,
+    s.is_enqueue_only,
+    s.is_captured,
+    s.is_open,
+    s.is_failed,
+    s.is_base_known or a.shift is not null as is_base_known
+from _collective_span as s
+left join model.late_attach as a
+    on
+        s.host_id = a.host_id
+        and s.pid = a.pid
+        and s.communicator_id = a.communicator_id
+        and s.operation not in ('send', 'recv')
+        and s.collective_seq is not null
+        and a.shift is not null

@@ -61,7 +61,8 @@ def clock_views(*spans: dict[str, Any], kind: str = "mpi") -> DuckDBPyConnection
         "clock_last",
         "clock_meeting",
     ):
-        text = (library_folder() / "measure" / f"{name}.sql").read_text()
+        layer = "entity" if name == "clock_rule" else "measure"
+        text = (library_folder() / layer / f"{name}.sql").read_text()
         connection.execute(f"create view {name} as {text}")
     return connection
 

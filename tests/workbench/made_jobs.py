@@ -5,7 +5,7 @@ Everything is planted: the work of each rank and step, the clocks, who is late.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,10 +37,22 @@ def job_of(
     work: NDArray[np.int64],
     *,
     hosts: Mapping[str, list[int]],
-    clocks: Mapping[str, dict[str, float]] | None = None,
+    clocks: Mapping[str, dict[str, Any]] | None = None,
+    seen_from: Mapping[str, int] | None = None,
     seed: int = 1,
 ) -> CaseBuilder:
-    """Return a case of ranks that work and then meet in one all-reduce, each step."""
+    """Return a case of ranks that work and then meet in one all-reduce, each step.
+
+    Parameters
+    ----------
+    work
+        Own work [step, rank], ns.
+    hosts, clocks
+        Ranks of each host, and the options of its builder.
+    seen_from
+        Step from which on each host was recorded; its calls are then numbered from
+        the first one seen.
+    """
     random = np.random.default_rng(seed)
     made = case()
     threads = {
@@ -49,15 +61,24 @@ def job_of(
         for rank in ranks
     }
     ready = np.full(work.shape[1], 10**9)
-    for own in work:
+    if seen_from:
+        made.communicator("world", is_base_known=False)
+    first_step = {
+        rank: (seen_from or {}).get(name, 0)
+        for name, ranks in hosts.items()
+        for rank in ranks
+    }
+    for step, own in enumerate(work):
         arrival = ready + own
         exits = arrival.max() + LATENCY_NS + random.exponential(15_000, len(own))
         ready = exits.astype(np.int64)
         for rank, thread in threads.items():
-            thread.collective(
-                start_ns=int(arrival[rank]),
-                duration_ns=int(ready[rank] - arrival[rank]),
-            )
+            if step >= first_step[rank]:
+                thread.collective(
+                    start_ns=int(arrival[rank]),
+                    duration_ns=int(ready[rank] - arrival[rank]),
+                    is_base_known=seen_from is None,
+                )
     return made
 
 
@@ -66,7 +87,9 @@ def loaded_job(
     work: NDArray[np.int64],
     *,
     hosts: Mapping[str, list[int]],
-    clocks: Mapping[str, dict[str, float]] | None = None,
+    clocks: Mapping[str, dict[str, Any]] | None = None,
+    seen_from: Mapping[str, int] | None = None,
 ) -> Case:
     """Return that job recorded, loaded and computed."""
-    return job_of(work, hosts=hosts, clocks=clocks).build(folder)
+    made = job_of(work, hosts=hosts, clocks=clocks, seen_from=seen_from)
+    return made.build(folder)

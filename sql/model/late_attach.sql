@@ -1,0 +1,26 @@
+-- Processes whose recorder came after their communicator: whose call is whose.
+--
+-- Such a recorder counts from the first call that it saw. Each shift of the numbers that
+-- the hosts' wall clocks allow (REALTIME within its stated maximum error, else within
+-- one hour) is tried: the operations must agree, and the rendezvous must leave room for
+-- the two clocks. The shift is proved if one is left. Where several are, as with a rank
+-- that is late by the same at every step, the calls order nothing between the hosts.
+--
+-- grain:   host_id, pid, communicator_id
+--
+-- columns:
+--   host_id           INTEGER         host
+--   pid               INTEGER         process
+--   communicator_id   VARCHAR         communicator, as recorded
+--   matched_id        VARCHAR         communicator it is proved to be, or the same
+--   rank              INTEGER         global rank, where known
+--   state             VARCHAR         base, shift proved, several shifts, no shift, too
+--                                     few calls, not matched, or alone
+--   shift             BIGINT          added to its numbers; NULL: not proved
+--   base_host_id      INTEGER         host whose numbers it is given
+--   call_count        BIGINT   count  calls that the two share under that shift
+--   refuted_count     BIGINT   count  shifts refuted by operations and rendezvous
+--   excluded_count    BIGINT   count  shifts that the wall clocks exclude
+--   wall_error_ns     BIGINT   ns     how far the wall clocks may be apart
+--   is_wall_stated    BOOLEAN         from both hosts' stated maximum errors
+--   reason            VARCHAR         how it is known, or why it is not
