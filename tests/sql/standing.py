@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from workbench.store.case import open_case
 from workbench.store.catalogue import quote
 from workbench.store.views import Library
 
@@ -23,13 +24,23 @@ def stand(
 ) -> Case:
     """Return the loaded case with these views, and those they read, as temporary ones.
 
-    None of them may stand on a model.
+    A model that they stand on is empty, as before anything was computed.
     """
-    case = made.build(folder, library=False)
+    with made.build(folder, library=False) as built:
+        path = built.path
+    assert path is not None
+    case = open_case(path, read_only=False)
     library = Library(case)
+    case.connection.execute("create schema if not exists model")
     for node in library.closure(views):
-        body = library.views[node].body
-        case.connection.execute(f"create temp view {quote(node)} as {body}")
+        if node.startswith("model:"):
+            continue
+        view = library.views[node]
+        if view.layer == "model":
+            columns = ", ".join(f"{each.name} {each.type}" for each in view.columns)
+            case.connection.execute(f"create table model.{view.name} ({columns})")
+        else:
+            case.connection.execute(f"create temp view {quote(node)} as {view.body}")
     return case
 
 
