@@ -68,6 +68,7 @@ struct preempt {
 };
 struct task_struct {
 	struct preempt thread_info; /* has the count on arm64 only */
+	unsigned __state; /* since 5.14 */
 	int pid;
 	int tgid;
 	struct signal_struct *signal;

@@ -165,26 +165,42 @@ INLINE void switch_in(struct control *control, u32 tid, u32 prev_pid, u32 prev_t
 #define SYSCALL_OF(regs) ((s64)((struct pt_regs *)(regs))->syscallno)
 #endif
 
-SEC("tp_btf/sched_switch")
-int on_switch(u64 *ctx)
+INLINE void switched(struct task_struct *prev, struct task_struct *next, s8 state)
 {
-	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	struct control *control = settings();
 	struct leaving leaving = {};
 	u64 now = bpf_ktime_get_ns();
 
 	if (!control)
-		return 0;
+		return;
 	leaving.pid = prev->tgid;
 	leaving.tid = prev->pid;
 	leaving.next_pid = next->tgid;
 	leaving.next_tid = next->pid;
-	leaving.state = ctx[0] & 1 ? OFF_RUNNING : state_of((u32)ctx[3]);
+	leaving.state = state;
 	leaving.syscall = SYSCALL_OF(bpf_task_pt_regs(prev));
 	leaving.flags2 = O2_HAS_IOWAIT;
 	leaving.is_iowait = BPF_CORE_READ_BITFIELD(prev, in_iowait);
 	switch_out(&leaving, now);
 	switch_in(control, next->pid, prev->tgid, prev->pid, now);
+}
+
+SEC("tp_btf/sched_switch")
+int on_switch(u64 *ctx)
+{
+	switched((void *)ctx[1], (void *)ctx[2],
+		 ctx[0] & 1 ? OFF_RUNNING : state_of((u32)ctx[3]));
+	return 0;
+}
+
+/* Before 5.18 the tracepoint does not tell the state, but the task still has it. */
+SEC("tp_btf/sched_switch")
+int on_switch_of_task(u64 *ctx)
+{
+	struct task_struct *prev = (void *)ctx[1];
+
+	switched(prev, (void *)ctx[2],
+		 ctx[0] & 1 ? OFF_RUNNING : state_of(prev->__state));
 	return 0;
 }
 

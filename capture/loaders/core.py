@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _FD = "bpf_program__fd"
 _WAKING_OBJECTS = ("waking_count", "waking_hot")
+_SWITCHES = ("on_switch", "on_switch_of_task")
+"""The second is for kernels before 5.18, whose tracepoint does not tell the state."""
 
 
 class CoreLoader(KernelSide):
@@ -37,6 +39,7 @@ class CoreLoader(KernelSide):
         self._links: list[int] = []
         self._attached: list[tuple[str, int]] = []
         self._waking = ""
+        self._switch = ""
         self._has_multi = False
 
     def _load_programs(self, settings: LoaderSettings) -> None:
@@ -54,15 +57,19 @@ class CoreLoader(KernelSide):
         """Load what watches the scheduler, by the variant that this kernel takes."""
         self._waking = next((n for n in _WAKING_OBJECTS if self._loads(n)), "off_cpu")
         has_context = self._waking != "off_cpu"
-        self._load_object("off_cpu", left_out=("on_waking",) if has_context else ())
+        left_out = ("on_waking",) if has_context else ()
+        self._switch, other = _SWITCHES
+        if not self._loads("off_cpu", (*left_out, other)):
+            other, self._switch = _SWITCHES
+            self._load_object("off_cpu", (*left_out, other))
         if not has_context:
             reason = "this kernel does not tell programs its interrupt state"
             self.missing_columns["off_cpu"] = {"is_waker_in_interrupt": reason}
 
-    def _loads(self, name: str) -> bool:
+    def _loads(self, name: str, left_out: Sequence[str] = ()) -> bool:
         """Load an object that the kernel may refuse, and return whether it took it."""
         try:
-            self._load_object(name)
+            self._load_object(name, left_out)
         except LoaderError:
             return False
         return True
@@ -122,7 +129,7 @@ class CoreLoader(KernelSide):
             is_plain = self._waking == "off_cpu"
             program = "on_waking" if is_plain else "on_waking_in_context"
             waking = (self._waking, "off_cpu", program, "sched_waking")
-            switch = ("off_cpu", "off_cpu", "on_switch", "sched_switch")
+            switch = ("off_cpu", "off_cpu", self._switch, "sched_switch")
             results += [self._attach_tracepoint(*where) for where in (waking, switch)]
         return results
 

@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 PYTHON = {
     "core": sys.executable,
     "core_perf": sys.executable,
+    "core_of_task": sys.executable,
     "bcc": "/usr/bin/python3",
 }
 """bcc is importable by the system's Python only."""

@@ -24,6 +24,7 @@ from capture.loaders import (
     Loader,
     LoaderSettings,
     bpf_syscall,
+    core,
     decode_fact,
 )
 from capture.probes import plan
@@ -52,7 +53,9 @@ def main(name: str, folder: str, what: str, probe_set: str, streams: str) -> Non
     """Record the driver with a loader, and print the result."""
     if name == "core_perf":  # as on kernels before 6.6
         bpf_syscall.has_uprobe_multi = lambda: False
-    loader = _make("core" if name == "core_perf" else name)
+    if name == "core_of_task":  # as on kernels before 5.18
+        core._SWITCHES = core._SWITCHES[::-1]
+    loader = _make(name.partition("_")[0])
     loader.load(
         LoaderSettings(
             streams=tuple(streams.split(",")),

@@ -188,6 +188,7 @@ def test_the_bundle_holds_every_call_of_the_job(bundle: Path) -> None:
     gpu_calls = columns["events/gpu_call/000000/operation"].tolist()
 
     assert collectives.count(ALL_REDUCE) == STEPS * COLLECTIVES * RANKS
+    assert columns["events/collective/000000/has_duration_ns"].all()
     # Each collective of the stand-in is a kernel too, launched through the driver.
     assert gpu_calls.count(LAUNCH) == STEPS * (KERNELS + COLLECTIVES) * RANKS
     assert len(columns["events/off_cpu/000000/start_ns"]) > STEPS

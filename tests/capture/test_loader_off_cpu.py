@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.bpf, pytest.mark.slow]
 
 SLEEP, YIELD = 230, 24  # clock_nanosleep, sched_yield on x86-64
-LOADERS = ("core", "bcc")
+LOADERS = ("core", "core_of_task", "bcc")
 
 
 @pytest.fixture(scope="module")
