@@ -99,10 +99,10 @@ class CoreLoader(KernelSide):
         except OSError as error:
             if handle:
                 call("bpf_object__close", handle)
-            told = self._libbpf.reason()
+            why = self._libbpf.reason() or words(error)
             raise LoaderError(
-                f"{self._libbpf} cannot load programs '{name}': {words(error)}",
-                f"try another libbpf with --libbpf, or --loader bcc; it said: {told}",
+                f"{self._libbpf} cannot load programs '{name}': {why}",
+                "try another libbpf with --libbpf, or --loader bcc",
             ) from error
         self._objects[name] = handle
 

@@ -150,11 +150,17 @@ class Libbpf:
 
     def reason(self) -> str:
         """Return what libbpf said of the last object that failed, in one short line."""
-        lines = [line for text in self._lines for line in text.splitlines()]
-        for words in _TELLING:
-            for line in lines:
-                if words in line:
-                    return line.replace("libbpf: ", "", 1).strip()[:_SHORT]
+        lines = [line.strip() for text in self._lines for line in text.splitlines()]
+        said = (line for words in _TELLING for line in lines if words in line)
+        told = next(said, "").replace("libbpf: ", "", 1)
+        return ": ".join(filter(None, (told, self._verdict())))[:_SHORT]
+
+    def _verdict(self) -> str:
+        """Return why the kernel's verifier refused a program, if it did."""
+        for text in self._lines:
+            verdict, processed, _ = text.partition("\nprocessed ")
+            if processed:
+                return verdict.splitlines()[-1]
         return ""
 
     def self_test(self) -> None:
@@ -175,7 +181,9 @@ class Libbpf:
         try:
             self._try_once()
         except OSError as error:
-            if error.errno in (errno.EPERM, errno.EACCES):
+            # The verifier says "permission denied" too, but with reasons.
+            is_right = error.errno in (errno.EPERM, errno.EACCES)
+            if is_right and not self._verdict():
                 self._read_types()
                 raise NotPermittedError(
                     "the kernel refuses BPF programs of this user",

@@ -114,6 +114,37 @@ def test_without_a_libbpf_it_says_what_to_carry_in(bare: BareRoot) -> None:
     assert not list((bare.path / "out").iterdir())
 
 
+CHOOSE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from capture.loaders import libbpf
+print(libbpf.choose().path)
+"""
+
+
+def test_a_libbpf_beside_the_archive_is_found_with_what_it_stands_on(
+    bare: BareRoot, built: Path
+) -> None:
+    archive = bare.take(built / "capture.pyz", "/beside")
+    for file in sorted((bare.path / "carried/lib").iterdir()):
+        bare.take(file, "/beside")
+
+    chosen = bare.run("/usr/bin/python3", "-c", CHOOSE, archive)
+
+    assert chosen.stdout == "/beside/libbpf.so.1\n", chosen.stderr
+
+
+def test_a_libbpf_without_its_libelf_says_which_file_is_missing(
+    bare: BareRoot,
+) -> None:
+    alone = bare.take(bare.path / LIBBPF.lstrip("/"), "/alone")
+
+    done = capture(bare, "record", "--duration", "1s", "--libbpf", alone)
+
+    assert done.returncode == 1
+    assert f"core: cannot open {alone}: libelf.so.1: cannot open" in done.stderr
+
+
 def start_rank(bare: BareRoot, rank: int) -> subprocess.Popen[str]:
     """Return a process that becomes a rank of the job once it reads a line."""
     words = ["/job/nccl_job", "--feeder", "/job/feeder", "--id-file", "/out/id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes.util
+import platform
 import shutil
 import subprocess
 import sys
@@ -10,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from capture.loaders import LoaderError, libbpf
+from capture.loaders import LoaderError, LoaderSettings, libbpf
+from capture.loaders.core import CoreLoader
 
 FDS = Path("/proc/self/fd")
 SELF_TEST = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from capture.loaders import LoaderError, libbpf
+from capture.loaders import LoaderError, LoaderSettings, libbpf
+from capture.loaders.core import CoreLoader
 try:
     print(libbpf.choose())
 except LoaderError as error:
@@ -113,6 +116,34 @@ def test_a_file_that_others_may_write_is_not_taken(beside: Path) -> None:
     (beside.parent / "libbpf.so.1").chmod(0o666)
 
     assert _candidates(beside) == [*libbpf.HOST_NAMES]
+
+
+@pytest.mark.bpf
+def test_the_kernel_takes_what_was_made_for_arm64_and_reads_no_register(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    loader = CoreLoader()
+
+    loader.load(LoaderSettings(streams=()))  # self_test and process
+    attached = loader.attach_tracepoints()
+    loader.close()
+
+    assert [result.is_attached for result in attached] == [True] * 3
+
+
+@pytest.mark.bpf
+def test_a_refused_program_is_told_with_the_verifiers_own_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("needs x86-64, whose registers end before those of arm64")
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+
+    with pytest.raises(LoaderError, match="cannot load programs 'calls'") as caught:
+        CoreLoader().load(LoaderSettings(streams=("collective",)))
+
+    assert caught.value.message.endswith(": invalid bpf_context access off=248 size=8")
 
 
 @pytest.fixture(scope="module")
