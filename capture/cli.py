@@ -22,6 +22,7 @@ from capture.options import (
     RecordOptions,
     parse_duration,
     parse_percent,
+    parse_ring_size,
     parse_streams,
 )
 
@@ -126,6 +127,7 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         duration_ns=args.duration,
         until_exit=args.until_exit,
         budget_ppm=args.budget,
+        ring_bytes=args.ring_size,
         return_probes=not args.no_return_probes,
         libbpf=args.libbpf,
         seal=not args.no_seal,
@@ -210,6 +212,12 @@ def _add_record_manner(parser: argparse.ArgumentParser) -> None:
         type=_asked(parse_percent),
         metavar="PERCENT",
         help="most it may cost, of one CPU; thins by named steps, then stops",
+    )
+    manner.add_argument(
+        "--ring-size",
+        type=_asked(parse_ring_size),
+        metavar="SIZE",
+        help="of each ring for events (default: 64M, collective 8M)",
     )
     manner.add_argument(
         "--no-return-probes",

@@ -309,6 +309,13 @@ class ProbeFacts:
         rows = [{"fact": "probe", **row} for row in self._rows.values()]
         return rows + [{"fact": "loss", **loss} for loss in losses]
 
+    def unwritten(self, counts: Mapping[str, int]) -> list[Row]:
+        """Note records that a full disk cost, and return their rows."""
+        rows = [_unwritten(stream, count) for stream, count in counts.items()]
+        for row in rows:
+            self._book.put("loss", row)
+        return [{"fact": "loss", **row} for row in rows]
+
     def _write(self) -> None:
         for row in self._rows.values():
             self._book.put("probe", row)
@@ -366,3 +373,16 @@ def _losses(counter: ProbeCounter) -> list[Row]:
         )
         if count > 0
     ]
+
+
+def _unwritten(stream: str, count: int) -> Row:
+    """Return the loss of records whose region found no room on the disk."""
+    return {
+        "stream": stream,
+        "probe_id": None,
+        "cpu": None,
+        "reason": "disk_full",
+        "lost_count": count,
+        "first_ns": None,
+        "last_ns": None,
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable
 
-from capture.loaders import Loader, LoaderError, LoaderSettings
+from capture.loaders import RING_BYTES, Loader, LoaderError, LoaderSettings
 from capture.loaders.absent import AbsentLoader
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
         adopt_library_users=not (options.pids or options.cgroups),
         nested_driver_calls=options.probe_set == "full",
         libbpf=options.libbpf,
+        ring_bytes=_ring_bytes(options.ring_bytes),
     )
     names = ("core", "bcc") if options.loader == "auto" else (options.loader,)
     refusals: list[LoaderError] = []
@@ -43,6 +44,13 @@ def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
     )
     hint = next((f"{error.hint}; " for error in refusals if error.hint), "")
     raise LoaderError(f"no loader works here: {reasons}", hint + _INSTEAD)
+
+
+def _ring_bytes(asked: int | None) -> dict[str, int]:
+    """Return the size of each ring; the one for facts is small and stays so."""
+    if asked is None:
+        return RING_BYTES
+    return {name: asked if name != "facts" else RING_BYTES[name] for name in RING_BYTES}
 
 
 def _loaded(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FORMAT = "coldtrace-bundle"
 VERSION = 1
 SPOOL_DAMAGED = "spool_damaged"
+_AFTER_THE_RING = (SPOOL_DAMAGED, "disk_full")
+"""Losses of records that the kernel had kept, so no probe counts them."""
 
 Row = dict[str, Any]
 Facts = dict[str, list[Row]]
@@ -153,10 +155,10 @@ def _stream(
 
 def _lost_count(probes: list[Row], losses: list[Row]) -> int:
     """Return the records lost; probes and loss rows count the same ones."""
-    damaged = [row for row in losses if row.get("reason") == SPOOL_DAMAGED]
-    others = [row for row in losses if row.get("reason") != SPOOL_DAMAGED]
+    later = [row for row in losses if row.get("reason") in _AFTER_THE_RING]
+    others = [row for row in losses if row.get("reason") not in _AFTER_THE_RING]
     recorded = max(_sum(probes, "lost_count"), _sum(others, "lost_count"))
-    return recorded + _sum(damaged, "lost_count")
+    return recorded + _sum(later, "lost_count")
 
 
 def _sum(rows: list[Row], name: str) -> int:

@@ -6,6 +6,7 @@ seconds by one user and as milliseconds by the next, so it is refused.
 
 from __future__ import annotations
 
+import mmap
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ _NS_PER_UNIT = {
     "min": 60 * 1_000_000_000,
     "h": 3_600 * 1_000_000_000,
 }
+_SIZE = re.compile(r"(\d+)([kKmM])")
 _PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%?")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 
@@ -50,6 +52,8 @@ class RecordOptions:
     duration_ns: int | None = None
     until_exit: bool = False
     budget_ppm: int | None = None
+    ring_bytes: int | None = None
+    """Size of each event ring; None for the sizes of :data:`capture.loaders`."""
     return_probes: bool = True
     libbpf: Path | None = None
     seal: bool = True
@@ -75,6 +79,24 @@ def parse_duration(text: str) -> int:
     if ns <= 0:
         raise CaptureError(f"a length of time must be above zero, not {text!r}")
     return ns
+
+
+def parse_ring_size(text: str) -> int:
+    """Return the bytes of a size such as ``64K`` or ``16M``, a power of two.
+
+    Raises
+    ------
+    CaptureError
+        If it is none, or no whole number of pages.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = int(match[1]) << (20 if match[2] in "mM" else 10) if match else 0
+    if size < mmap.PAGESIZE or size & (size - 1):
+        raise CaptureError(
+            f"not a size for a ring: {text!r}",
+            f"write a power of two, such as 64K or 16M, from {mmap.PAGESIZE} bytes on",
+        )
+    return size
 
 
 def parse_percent(text: str) -> int:

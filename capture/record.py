@@ -137,6 +137,12 @@ def _record(
         say(f"recording (PID {os.getpid()}): {_number(count, 'target')}, {folder}")
         reason = recording.run(lambda: stop.is_set)
         recording.finish(reason)
+    except OSError as error:
+        spool.close()
+        raise CaptureError(
+            f"the recording broke off: {error.strerror}",
+            f"what it has can be had by: coldtrace-capture seal {folder}",
+        ) from error
     except BaseException:
         spool.close()
         say(f"the recording broke off; what it has can be had by: seal {folder}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import threading
@@ -21,6 +22,8 @@ from capture.silent_probes import silence
 from capture.world import WorldFinder
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from capture.libraries import LibraryTable
     from capture.loaders import Loader
     from capture.options import RecordOptions
@@ -81,7 +84,7 @@ class Recording:
         self._world_known: set[int] = set()
         self._had_targets = False
         self._disk_is_low = False
-        self._open_streams: set[str] = set()
+        self._open_regions: dict[str, bytes] = {}
         self._seen_ns: dict[int, int] = {}
         self._unnoted: dict[int, bool] = {}
         self._looks: list[tuple[float, int]] = []
@@ -125,6 +128,14 @@ class Recording:
 
     def run(self, is_stopped: Callable[[], bool]) -> str:
         """Record until something ends it, and return what did."""
+        try:
+            return self._run(is_stopped)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            return "disk_low"
+
+    def _run(self, is_stopped: Callable[[], bool]) -> str:
         now = time.monotonic()
         limit = self._options.duration_ns
         deadline = None if limit is None else now + limit / 1e9
@@ -150,27 +161,30 @@ class Recording:
 
     def finish(self, reason: str) -> None:
         """Write everything that is still to be written, and close the spool."""
-        self._drain_facts()
-        self._note_processes()
+        with _full_disk_ignored():
+            self._drain_facts()
+            self._note_processes()
         self._loader.quiesce()
         stop_ns = time.monotonic_ns()
-        try:
+        with _full_disk_ignored():
             self._drainer.stop()
+        with _full_disk_ignored():
             self._drain_facts()
+            self._write_totals()
             self._write_open(everything=True)
-            for target in list(self._finder.targets.values()):
-                self._book.process(target, is_new=False)
-            self._book.relate_ranks()
-            self._hash(wait=True)
-            rows = self._write_counters()
+        for target in list(self._finder.targets.values()):
+            self._book.process(target, is_new=False)
+        self._book.relate_ranks()
+        self._hash(wait=True)
+        rows = self._write_counters()
+        rows += self._probe_facts.unwritten(self._drainer.unwritten)
+        self.lost_count += sum(self._drainer.unwritten.values())
+        with _full_disk_ignored():
             self._read_clock()
             self._book.flush()
+        with _full_disk_ignored():
             end = {"stop_reason": reason, "stop_ns": stop_ns, "facts": rows}
             self._spool.append("end", json.dumps(end).encode())
-        except OSError as error:
-            # A full disk: what is in the spool can be sealed, as after a kill.
-            if error.errno != errno.ENOSPC:
-                raise
         self._spool.close()
 
     def _reason(self, deadline: float | None, *, is_stopped: bool) -> str | None:
@@ -323,13 +337,18 @@ class Recording:
         found = self._loader.in_flight(0 if everything else _OPEN_MIN_NS)
         for stream in self._options.streams:
             region = found.get(stream, b"")
-            if region or everything or stream in self._open_streams:
+            # Ten thousand threads that sleep on are told once.
+            if everything or region != self._open_regions.get(stream, b""):
                 count = len(region) // LAYOUTS[stream].stride
                 self._spool.append(f"inflight/{stream}", region, count)
-            if region:
-                self._open_streams.add(stream)
-            else:
-                self._open_streams.discard(stream)
+                self._open_regions[stream] = region
+
+    def _write_totals(self) -> None:
+        """Write the totals that no record carries; they are no open absences."""
+        region = memoryview(self._loader.last_totals())
+        if region:
+            count = len(region) // LAYOUTS["off_cpu"].stride
+            self._append_events("off_cpu", region, count)
 
     def _write_counters(self) -> list[dict[str, Any]]:
         counters = self._loader.probe_counters()
@@ -356,8 +375,18 @@ class Recording:
     # Into the spool.
 
     def _append_events(self, stream: str, region: memoryview, count: int) -> None:
-        self.record_count += count
         self._spool.append(f"events/{stream}", region, count)
+        self.record_count += count
 
     def _append_facts(self, lines: bytes, count: int) -> None:
         self._spool.append("facts", lines, count)
+
+
+@contextlib.contextmanager
+def _full_disk_ignored() -> Generator[None, None, None]:
+    """Go on where there is no room: smaller frames, such as the last, may still fit."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise

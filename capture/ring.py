@@ -126,6 +126,8 @@ class Drainer:
         )
         self.error: Exception | None = None
         """What the sink raised; nothing is written after it."""
+        self.unwritten: dict[str, int] = {}
+        """Records by stream that came out of their ring and into no file."""
 
     def start(self) -> None:
         """Start both threads."""
@@ -175,5 +177,8 @@ class Drainer:
             if self.error is None:
                 try:
                     self._sink(*item)
+                    continue
                 except Exception as error:  # noqa: BLE001 a thread has nobody to raise to
                     self.error = error
+            stream, _, count = item
+            self.unwritten[stream] = self.unwritten.get(stream, 0) + count

@@ -29,12 +29,14 @@ def silence(probes: Iterable[Row], libraries: Iterable[Row]) -> str | None:
     paths = {row["library_ref"]: row["path"] for row in libraries}
     heard = {row["library_ref"] for row in called if row["hit_count"]}
     unheard = sorted({row["library_ref"] for row in silent} - heard)
-    names = [f"none of {paths.get(ref, f'library {ref}')}" for ref in unheard]
+    parts: list[str] = []
+    if silent:
+        text = f"{len(silent)} of {len(called)} library probes"
+        names = [str(paths.get(ref, f"library {ref}")) for ref in unheard]
+        whole = f", among them all those of {' and '.join(names)}" if names else ""
+        parts.append(text + whole)
     # What is counted for the scheduler stands at the first of its tracepoints.
     switches = [row for row in attached if row["stream"] == "off_cpu"]
     if switches and not any(row["hit_count"] for row in switches):
-        names.append("none of off_cpu")
-    if not silent and not names:
-        return None
-    told = f"{len(silent)} of {len(called)} library probes were never hit"
-    return told + "".join(f", {name}" for name in names)
+        parts.append("those of off_cpu")
+    return f"never hit: {'; '.join(parts)}" if parts else None

@@ -6,8 +6,9 @@ loader does by itself is to bring programs into the kernel and to attach them.
 
 The order of a recording: ``load``, then ``add_target`` / ``attach`` /
 ``attach_tracepoints`` in any order and again for libraries found later, drain
-``rings()``, ``quiesce``, drain once more, ``in_flight``, ``probe_counters``, and
-``close`` last: detaching can be slow, so everything is on disk before it.
+``rings()``, ``quiesce``, drain once more, ``last_totals``, ``in_flight``,
+``probe_counters``, and ``close`` last: detaching can be slow, so everything is on disk
+before it.
 """
 
 from __future__ import annotations
@@ -144,8 +145,14 @@ class Loader(Protocol):
     def in_flight(self, older_than_ns: int) -> dict[str, bytes]:
         """Return calls and absences not yet over, as ring-shaped records by stream.
 
-        Only those at least ``older_than_ns`` old.  After ``quiesce`` the totals of
-        short absences that no record carried yet are among them.
+        Only those at least ``older_than_ns`` old.
+        """
+        ...
+
+    def last_totals(self) -> bytes:
+        """Return the totals of short absences that no record carries, ring-shaped.
+
+        Only after ``quiesce``: until then the kernel may still write them itself.
         """
         ...
 

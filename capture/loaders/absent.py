@@ -60,6 +60,10 @@ class AbsentLoader:
         """Return no record."""
         return {}
 
+    def last_totals(self) -> bytes:
+        """Return no totals."""
+        return b""
+
     def probe_counters(self) -> list[ProbeCounter]:
         """Return no counter."""
         return []

@@ -287,26 +287,36 @@ class KernelSide:
         """Yield threads that are off the CPU.
 
         Totals of short absences stay in the kernel while it may still write them into
-        a record of its own: they come from here only once it is quiet.
+        a record of its own: they come with these only once it is quiet.
         """
+        for record, is_away in self._absences():
+            if is_away and int.from_bytes(record[:8], "little") <= until:
+                if not self._is_quiet:
+                    record[_SKIPPED_AT : _SKIPPED_AT + 16] = bytes(16)
+                    record[_SKIPPED_COUNT_AT : _SKIPPED_COUNT_AT + 4] = bytes(4)
+                record[_OFF_FLAGS_AT] |= _IS_OPEN
+                yield bytes(record)
+
+    def last_totals(self) -> bytes:
+        """Return the totals of short absences that no record carries."""
+        if "off_cpu" not in self._settings.streams:
+            return b""
+        rows: list[bytes] = []
+        for record, is_away in self._absences():
+            if not is_away and any(record[_SKIPPED_COUNT_AT : _SKIPPED_COUNT_AT + 4]):
+                record[:8] = time.monotonic_ns().to_bytes(8, "little")
+                record[8:_SKIPPED_AT] = bytes(_SKIPPED_AT - 8)
+                record[_OFF_FLAGS_AT : _OFF_FLAGS_AT + 2] = bytes((_IS_TOTALS_ONLY, 0))
+                rows.append(bytes(record))
+        return ring.ring_shaped(rows)
+
+    def _absences(self) -> Iterator[tuple[bytearray, bool]]:
+        """Yield the record of each thread of a target, and whether it is away."""
         targets = {key for key, _ in self._maps["targets"].entries()}
         for _, value in self._maps["absences"].entries():
             record = bytearray(value[: OFF_CPU.size])
-            if bytes(record[40:44]) not in targets:
-                continue
-            is_away = value[ABSENCE_IS_AWAY] and (
-                int.from_bytes(record[:8], "little") <= until
-            )
-            if not self._is_quiet:
-                record[_SKIPPED_AT : _SKIPPED_AT + 16] = bytes(16)
-                record[_SKIPPED_COUNT_AT : _SKIPPED_COUNT_AT + 4] = bytes(4)
-            if is_away:
-                record[_OFF_FLAGS_AT] |= _IS_OPEN
-                yield bytes(record)
-            elif any(record[_SKIPPED_COUNT_AT : _SKIPPED_COUNT_AT + 4]):
-                record[:8] = time.monotonic_ns().to_bytes(8, "little")
-                record[_OFF_FLAGS_AT] = _IS_TOTALS_ONLY
-                yield bytes(record)
+            if bytes(record[40:44]) in targets:
+                yield record, bool(value[ABSENCE_IS_AWAY])
 
     def probe_counters(self) -> list[ProbeCounter]:
         """Return what the kernel counted so far."""

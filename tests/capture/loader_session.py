@@ -103,6 +103,8 @@ def session(loader: Loader, folder: Path, what: str, probe_set: str) -> dict[str
         stream: decode(LAYOUTS[stream], region)
         for stream, region in loader.in_flight(100_000_000).items()
     }
+    if "off_cpu" in records:
+        records["off_cpu"] += decode(LAYOUTS["off_cpu"], loader.last_totals())
     facts = []
     while (region := facts_ring.drain()) is not None:
         facts += [decode_fact(record) for record in iter_records(region, FACT.size)]

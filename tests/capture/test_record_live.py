@@ -6,29 +6,28 @@ Python; call counts are primes, and the numbers must match exactly.
 
 from __future__ import annotations
 
-import json
-import os
-import select
 import shutil
 import signal
 import subprocess
 import time
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
-from zipfile import ZipFile
+from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
+from tests.capture.live import (
+    DEADLINE_S,
+    PYTHON,
+    ROOT,
+    Bundle,
+    eventually,
+    frames,
+    recording,
+    spool_has,
+)
 from tests.capture.processes import make_library, make_user, running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = "/usr/bin/python3"
-DEADLINE_S = 60
+    from pathlib import Path
 
 pytestmark = [
     pytest.mark.bpf,
@@ -71,97 +70,10 @@ int main(void) {
 """
 
 
-class Recorder:
-    """A recorder at work, and what it says."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.said = ""
-
-    def wait_for(self, words: str) -> None:
-        """Read what the recorder says until it has said this."""
-        deadline = time.monotonic() + DEADLINE_S
-        while words not in self.said:
-            left = deadline - time.monotonic()
-            ready = select.select([self._stderr], [], [], max(0, left))[0]
-            line = os.read(self._stderr.fileno(), 1 << 16) if ready else b""
-            assert line, self.said
-            self.said += line.decode()
-
-    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
-        """Send a signal and return the exit status."""
-        self.process.send_signal(number)
-        return self.process.wait(DEADLINE_S)
-
-    @property
-    def _stderr(self) -> IO[str]:
-        assert self.process.stderr is not None
-        return self.process.stderr
-
-
-@contextmanager
-def recording(folder: Path, *words: object) -> Iterator[Recorder]:
-    command = [PYTHON, "-m", "capture", "record", "-o", folder, *words]
-    process = subprocess.Popen(
-        [str(word) for word in command],
-        cwd=ROOT,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        try:
-            recorder = Recorder(process)
-            recorder.wait_for("recording (PID")
-            yield recorder
-        finally:
-            process.kill()
-
-
-class Bundle:
-    """The one bundle of a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        (self.path,) = folder.glob("*.bundle")
-        with ZipFile(self.path) as archive:
-            self.names = archive.namelist()
-            self.manifest: dict[str, Any] = json.loads(archive.read("manifest.json"))
-            self.facts = {
-                name[6:-6]: [json.loads(row) for row in archive.read(name).splitlines()]
-                for name in self.names
-                if name.startswith("facts/")
-            }
-        self._columns = np.load(self.path)
-
-    def column(self, stream: str, name: str) -> np.ndarray[Any, Any]:
-        """Return a column, all chunks of it."""
-        start, end = f"events/{stream}/", f"/{name}.npy"
-        members = [n for n in self.names if n.startswith(start) and n.endswith(end)]
-        parts = [self._columns[member.removesuffix(".npy")] for member in members]
-        return np.concatenate(parts)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._columns.close()
-
-
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     """Return a program with a library of a known name, never mapped before."""
     return make_user(tmp_path, make_library(tmp_path, "libcudart.so.12", CUDART), USER)
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def spool_has(folder: Path, kind: str) -> bool:
-    """Tell whether a spool that is still being written has a frame of a kind."""
-    (spool,) = folder.glob("*.spool")
-    code = json.loads((spool / "header.json").read_bytes())["kinds"][kind]
-    return b"CTF1" + code.to_bytes(2, "little") in frames(folder)
 
 
 def test_every_call_of_a_process_and_of_its_child_is_recorded(
@@ -238,11 +150,6 @@ def is_ended(folder: Path, pid: int) -> bool:
     rows = [line for line in frames(folder).splitlines() if b'"exit_ns": ' in line]
     named = [line for line in rows if f'"process", "pid": {pid},'.encode() in line]
     return any(b'"exit_ns": null' not in line for line in named)
-
-
-def frames(folder: Path) -> bytes:
-    (spool,) = folder.glob("*.spool")
-    return (spool / "frames.bin").read_bytes()
 
 
 def test_killed_recorder_leaves_every_whole_frame_and_the_open_call(

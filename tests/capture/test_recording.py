@@ -102,6 +102,10 @@ class StandInLoader:
         self.calls.append(f"in_flight {older_than_ns}")
         return {STREAM: self.open}
 
+    def last_totals(self) -> bytes:
+        """Have no totals."""
+        return b""
+
     def probe_counters(self) -> list[ProbeCounter]:
         """Return one probe's counts."""
         return [ProbeCounter(1, STREAM, 17, 0, (CpuLoss(3, 2, 0, 5, 7),))]
@@ -308,7 +312,6 @@ def test_an_error_of_the_writer_ends_the_recording_and_says_where_the_rest_is(
     loader: StandInLoader,
     program: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     append = SpoolWriter.append
     loader.ring.regions = [region(3)]
@@ -319,10 +322,11 @@ def test_an_error_of_the_writer_ends_the_recording_and_says_where_the_rest_is(
         append(self, kind, payload, count)
 
     monkeypatch.setattr(SpoolWriter, "append", broken)
-    with running(program) as child, pytest.raises(OSError, match="Input/output"):
+    with running(program) as child, pytest.raises(CaptureError) as caught:
         record.record(options(tmp_path, child))
 
-    assert f"can be had by: seal {tmp_path / 'spool'}" in capsys.readouterr().err
+    assert caught.value.message == "the recording broke off: Input/output error"
+    assert str(caught.value.hint).endswith(f"seal {tmp_path / 'spool'}")
     assert loader.calls[-1] == "close"
 
 
