@@ -12,7 +12,17 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = ("demo", "diagnose", "load", "import", "verify", "clocks", "views", "query")
+COMMANDS = (
+    "demo",
+    "diagnose",
+    "load",
+    "import",
+    "verify",
+    "clocks",
+    "views",
+    "query",
+    "export",
+)
 RECORDER_COMMANDS = ("record", "seal", "verify", "show")
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 

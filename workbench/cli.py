@@ -39,6 +39,7 @@ COMMANDS = (
     "views",
     "query",
     "compare",
+    "export",
 )
 """Commands in the order of the help."""
 

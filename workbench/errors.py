@@ -137,7 +137,7 @@ class MissingDataError(CaseError):
 
 
 class QueryError(WorkbenchError):
-    """A query that DuckDB refuses, or that asks a case nobody opened."""
+    """A query that DuckDB refuses, or that asks for what the open case has not."""
 
 
 class ViewError(WorkbenchError):
