@@ -88,17 +88,24 @@ def _line(label: str, text: str) -> str:
     return f"  {label:<{_LABEL_WIDTH}}{text}"
 
 
-def _general(found: Verified) -> Iterator[str]:
-    """Yield what, where, when and how."""
-    manifest = _manifest(found)
-    host, capture = manifest["host"], manifest["capture"]
+def _made_by(manifest: dict[str, Any]) -> Iterator[str]:
+    """Yield the format and what wrote it; an archive is known by its hash."""
     maker = manifest["created_by"]
-    seconds = (capture["stop_ns"] - capture["start_ns"]) / _NS_PER_S
     yield _line(
         "format",
         f"{manifest['format']} {manifest['version']}, by {plain(maker['name'])} "
         f"{plain(maker['version'])}",
     )
+    if "sha256" in maker:
+        yield _line("recorder", f"sha256 {plain(str(maker['sha256']))}")
+
+
+def _general(found: Verified) -> Iterator[str]:
+    """Yield what, where, when and how."""
+    manifest = _manifest(found)
+    host, capture = manifest["host"], manifest["capture"]
+    seconds = (capture["stop_ns"] - capture["start_ns"]) / _NS_PER_S
+    yield from _made_by(manifest)
     yield _line("content", f"sha256 {found.content_sha256 or 'unknown'}")
     yield _line(
         "host",
