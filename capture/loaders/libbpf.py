@@ -1,8 +1,9 @@
 """Which libbpf is used: the first that can read this kernel's types, by trial.
 
-The host's own comes first, then one carried beside the archive or named by the user.
-Every version from 0.5 on will do if it passes :meth:`Libbpf.self_test`; a libbpf that
-is older than the kernel does not (0.5 cannot read the types of a 6.x kernel)::
+The host's own comes first, then one carried beside the archive; one that the user names
+is the only one tried.  Every version from 0.5 on will do if it passes
+:meth:`Libbpf.self_test`; a libbpf that is older than the kernel does not (0.5 cannot
+read the types of a 6.x kernel)::
 
     for name in candidates():
         library = Libbpf(name)  # AbsentError: it cannot be opened
@@ -204,6 +205,7 @@ class Libbpf:
 
     def _read_types(self) -> None:
         """Read the kernel's types alone, which needs no privilege."""
+        self._lines.clear()
         try:
             self.call("btf__free", self.call("btf__load_vmlinux_btf"))
         except OSError as error:
@@ -248,7 +250,7 @@ class Libbpf:
 def candidates(asked: Path | None = None) -> list[str]:
     """Return what to try, in order: the one asked for alone, else all there are."""
     if asked is not None:
-        return [str(asked)]
+        return [str(asked.absolute())]  # a bare name would be looked for elsewhere
     return [*HOST_NAMES, *_carried()]
 
 
@@ -311,13 +313,17 @@ def _open(name: str) -> ctypes.CDLL:
         return ctypes.CDLL(name, use_errno=True)
     except OSError as error:
         reason = str(error)
-    beside = [Path(name).parent / companion for companion in _COMPANIONS]
     with contextlib.suppress(OSError):
-        for path in beside:
-            if "/" in name and path.exists():
-                ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
+        for path in _beside(Path(name).parent) if "/" in name else ():
+            ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
         return ctypes.CDLL(name, use_errno=True)
     raise AbsentError(f"cannot open {_said_once(name, reason)}", _INSTALL)
+
+
+def _beside(folder: Path) -> list[Path]:
+    """Return what libbpf stands on, as far as it is in a folder."""
+    paths = [folder / name for name in _COMPANIONS]
+    return [path for path in paths if path.exists()]
 
 
 def _said_once(name: str, reason: str) -> str:
@@ -336,7 +342,8 @@ def _carried() -> list[str]:
         return []
     folder = archive.parent
     found = sorted(folder.glob("libbpf.so*"))
-    return [str(path) for path in found if _is_ours(folder) and _is_ours(path)]
+    loaded = [folder, *found, *_beside(folder)]
+    return [str(path) for path in found] if all(map(_is_ours, loaded)) else []
 
 
 def _is_ours(path: Path) -> bool:

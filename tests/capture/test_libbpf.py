@@ -112,8 +112,10 @@ def test_a_folder_in_which_others_may_write_is_not_looked_at(
     assert _candidates(beside) == [*libbpf.HOST_NAMES]
 
 
-def test_a_file_that_others_may_write_is_not_taken(beside: Path) -> None:
-    (beside.parent / "libbpf.so.1").chmod(0o666)
+@pytest.mark.parametrize("name", ["libbpf.so.1", "libelf.so.1"])
+def test_a_file_that_others_may_write_is_not_taken(beside: Path, name: str) -> None:
+    (beside.parent / name).touch()
+    (beside.parent / name).chmod(0o666)
 
     assert _candidates(beside) == [*libbpf.HOST_NAMES]
 
