@@ -15,17 +15,18 @@ import argparse
 import hashlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
 import uuid
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 BPF = ROOT / "capture" / "bpf"
-SUFFIXES = {".py", ".c", ".h", ".o", ".md"}
+SUFFIXES = {".py", ".c", ".h", ".md"}
 FIRST_LINE = b"#!/usr/bin/python3 -I\n"
 """The distribution's own Python, since only that has bcc; -I: nothing from the user's
 environment or folders gets into a program that runs with privilege."""
@@ -60,25 +61,32 @@ def compile_objects() -> dict[str, str]:
     """Compile the objects of both architectures, and return what did: name, version."""
     make = ["make", "--silent", "--no-print-directory", "-C", str(BPF)]
     try:
-        subprocess.run([*make, "--always-make"], check=True)
+        subprocess.run([*make, "--always-make", f"-j{os.cpu_count()}"], check=True)
         told = subprocess.run(
             [*make, "tools"], check=True, stdout=subprocess.PIPE, text=True
         ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        say(f"error: cannot compile the objects: {error}")
-        say("hint: install clang, llvm and libbpf's headers, or set CLANG and STRIP")
-        sys.exit(1)
-    return dict(line.split(" ", 1) for line in told.splitlines())
+        fail(f"cannot compile the objects: {error}")
+    versions = dict(line.split(" ", 1) for line in told.splitlines())
+    if not {"clang", "libbpf"} <= versions.keys():
+        fail("clang or libbpf's headers (0.7 or later) do not tell their version")
+    return versions
 
 
 def read_members() -> dict[str, bytes]:
     """Return the files of the archive by name, in order."""
-    paths = [path for path in (ROOT / "capture").rglob("*") if path.is_file()]
-    wanted = [p for p in paths if p.suffix in SUFFIXES or p.name == "Makefile"]
-    members = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in wanted}
+    paths = [path for path in (ROOT / "capture").rglob("*") if is_member(path)]
+    members = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths}
     members["LICENSE"] = (ROOT / "LICENSE").read_bytes()
     members["__main__.py"] = Path(__file__).with_name("entry.py").read_bytes()
     return dict(sorted(members.items()))
+
+
+def is_member(path: Path) -> bool:
+    """Return whether a file belongs to the recorder."""
+    if path.name.endswith(".bpf.o"):  # one whose source is gone would be a stranger
+        return path.with_name(f"{path.name.rpartition('-')[0]}.bpf.c").exists()
+    return path.suffix in SUFFIXES or path.name == "Makefile"
 
 
 def archive(members: dict[str, bytes]) -> bytes:
@@ -158,6 +166,13 @@ def version() -> str:
     if match is None:
         raise ValueError("capture/__init__.py has no __version__")
     return match[1]
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong and what it needs, and exit."""
+    say(f"error: {message}")
+    say("hint: install clang, llvm and libbpf's headers, or set CLANG and STRIP")
+    sys.exit(1)
 
 
 def say(text: str) -> None:

@@ -20,10 +20,9 @@ def why_not_built() -> str | None:
 
 def build(folder: Path, umask: int = 0o022, zone: str = "UTC") -> Path:
     """Copy the sources, build in the copy, and return the folder with the results."""
-    for part in ("capture", ".ci/capture", "LICENSE"):
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copyfile
-        (folder / part).parent.mkdir(parents=True, exist_ok=True)
-        copy(ROOT / part, folder / part)
+    for part in ("capture", ".ci/capture"):
+        shutil.copytree(ROOT / part, folder / part, dirs_exist_ok=True)
+    shutil.copyfile(ROOT / "LICENSE", folder / "LICENSE")
     for path in (folder / "capture").rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o666 & ~umask)
     subprocess.run(

@@ -60,7 +60,11 @@ def content_of(pyz: Path) -> dict[str, bytes]:
 def test_two_builds_in_two_folders_are_the_same_bytes(
     built: Path, tmp_path: Path
 ) -> None:
-    again = build(tmp_path / "a longer/way down", 0o077, "Asia/Tokyo")
+    elsewhere = tmp_path / "a longer/way down"
+    (elsewhere / "capture/bpf").mkdir(parents=True)
+    (elsewhere / "capture/bpf/gone-x86_64.bpf.o").write_bytes(b"left over")
+
+    again = build(elsewhere, 0o077, "Asia/Tokyo")
 
     names = ["capture.cdx.json", "capture.pyz", "capture.pyz.sha256"]
     assert sorted(path.name for path in again.iterdir()) == names
