@@ -12,7 +12,8 @@ from tests.bench.made_job import LATE_RANK, MadeJob
 from tests.bench.made_spool import write_spool
 from workbench.store.case import Case, open_case
 from workbench.store.load import load_bundles
-from workbench.store.views import build_library, open_library
+from workbench.store.own_views import open_library
+from workbench.store.views import build_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,7 +15,7 @@ import pytest
 
 import workbench.analysis  # noqa: F401 -- registers the models, which the views read
 from tests.builders import case as build_case
-from workbench.store import catalogue, view_rules
+from workbench.store import library_page, view_rules
 from workbench.store.case import Case
 from workbench.store.catalogue import key_of, quote
 from workbench.store.load import load_bundles
@@ -201,7 +201,7 @@ def test_a_macro_reads_only_what_it_is_given(empty: Library, name: str) -> None:
 
 
 def test_the_readme_is_what_the_headers_say(empty: Library) -> None:
-    assert catalogue.is_readme_current(empty, library_folder() / "README.md")
+    assert library_page.is_readme_current(empty, library_folder() / "README.md")
 
 
 def test_every_view_is_described_in_the_database(empty: Library) -> None:

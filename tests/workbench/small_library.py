@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from workbench.store.finding_schema import FILE_COLUMNS
+from workbench.store.own_views import read_view
 from workbench.store.views import Library
 
 if TYPE_CHECKING:
@@ -179,5 +180,12 @@ def library(
     *specs: ModelSpec,
     own: Path | None = None,
 ) -> Library:
-    """Return the library of a folder with the given models and no others."""
-    return Library(opened, folder, own=own, specs={spec.name: spec for spec in specs})
+    """Return the library of a folder with the given models and no others.
+
+    Views of the user's own join it as they are, untried.
+    """
+    made = Library(opened, folder, specs={spec.name: spec for spec in specs})
+    if own is None:
+        return made
+    paths = sorted(own.rglob("*.sql"))
+    return made.extended(read_view(opened, path, own) for path in paths)

@@ -24,10 +24,11 @@ from tests.workbench.small_library import (
     write_judged,
 )
 from workbench.errors import CaseError, ViewError
-from workbench.store import catalogue, materialize, view_rules
+from workbench.store import catalogue, library_page, materialize, view_rules
 from workbench.store.models import ModelSpec
+from workbench.store.own_views import own_folder
 from workbench.store.sql_tree import parse
-from workbench.store.views import library_folder, own_folder
+from workbench.store.views import library_folder
 
 if TYPE_CHECKING:
     from workbench.store.case import Case
@@ -550,13 +551,14 @@ def test_the_readme_says_who_reads_whom(tmp_path: Path) -> None:
     write_chain(tmp_path)
     known = library(connection(), tmp_path)
 
-    text = catalogue.readme(known)
+    text = library_page.readme(known)
 
     part = text.split("### host_wait\n")[1].split("###")[0]
-    assert "- reads: stg_off_cpu\n" in part
-    assert "- read by: longest_wait\n" in part
+    assert "- reads: [stg_off_cpu](#stg_off_cpu)\n" in part
+    assert "- read by: [longest_wait](#longest_wait)\n" in part
     assert "- kept: its rows are stored in the case\n" in part
-    assert "| wait_ns | BIGINT | ns | something |\n" in part
+    assert "| `wait_ns` | BIGINT | ns | something |\n" in part
+    assert "| [host_wait](#host_wait) | One row. |\n" in text
 
 
 def test_a_page_of_an_unknown_view_names_those_that_are_near(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from workbench import cli
-from workbench.store import materialize, view_rules
+from workbench.store import materialize
 from workbench.store.case import Case
+from workbench.store.own_views import admit
 from workbench.store.views import LAYERS, Library, library_folder
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def test_the_views_are_listed_with_what_a_row_is(
     assert max(len(line) for line in text.splitlines()) <= 80
     listed = {row["view"]: row for row in rows}
     assert listed["finding"]["layer"] == "finding"
+    assert listed["step_work"]["grain"] == ["job_id", "rank", "step"]
+    assert "model.step" in listed["step_work"]["reads"]
     assert all(f"  {name} " in text for name in listed)
     assert not any(name.startswith("_") for name in listed)
 
@@ -60,6 +63,17 @@ def test_a_view_is_shown_with_its_facts_and_its_select(
     assert "\nselect\n" in out
 
 
+def test_the_columns_of_a_view_come_as_rows_with_their_units(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["views", "step_work", "--format", "json"]) == 0
+    rows = {row["column"]: row for row in json.loads(capsys.readouterr().out)}
+
+    assert rows["own_ns"]["type"] == "BIGINT"
+    assert rows["own_ns"]["unit"] == "ns"
+    assert rows["rank"]["unit"] is None
+
+
 def test_an_unknown_view_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["views", "divination"]) == 3
     assert capsys.readouterr().err == ("coldtrace: error: divination: no such view\n")
@@ -71,9 +85,11 @@ def test_a_new_view_holds_every_rule_as_it_is(own: Path, layer: str) -> None:
 
     assert (own / layer / "slow_reader.sql").is_file()
     with Case.create(None) as case:
-        library = Library(case, own=own)
+        library = Library(case)
         materialize.build(library, case)
-        assert view_rules.faults_of(library, library.views["slow_reader"]) == []
+        admission = admit(library, [own])
+        assert [view.name for view in admission.views] == ["slow_reader"]
+        assert admission.faults == ()
         assert case.connection.execute("from slow_reader").fetchall() == []
 
 
@@ -124,7 +140,6 @@ def test_check_names_a_breach_by_view_and_line(
     path.write_text("\n".join(lines) + "\n")
 
     assert cli.main(["views", "--check"]) == 1
-    assert (
-        f"coldtrace: error: coverage, line {at + 1}: reads stg_bundle_stream without"
-        in capsys.readouterr().err
-    )
+    err = capsys.readouterr().err
+    assert f"coldtrace: error: coverage, line {at + 1}: reads stg_" in err
+    assert "stg_bundle_stream" in err

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import workbench.analysis  # noqa: F401 -- registers the models, which the views read
 from workbench.store import case
-from workbench.store.views import open_library
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from workbench.store.own_views import open_library
 
 
-def open_case(path: Path | str) -> case.Case:
+def open_case(path: Path | str, *, library: Path | str | None = None) -> case.Case:
     """Return the case at `path`, open for reading, with the user's own views.
+
+    Parameters
+    ----------
+    path
+        Case file.
+    library
+        Folder of a site's views, beside the user's own.
 
     Raises
     ------
@@ -25,7 +29,7 @@ def open_case(path: Path | str) -> case.Case:
     """
     opened = case.open_case(path)
     try:
-        open_library(opened)
+        open_library(opened, [] if library is None else [Path(library)])
     except BaseException:
         opened.close()
         raise

@@ -11,7 +11,7 @@ from pathlib import Path
 from workbench.charts.png import to_png
 from workbench.charts.registry import CHARTS
 from workbench.store.case import open_case
-from workbench.store.views import open_library
+from workbench.store.own_views import open_library
 
 
 def main(arguments: list[str]) -> int:

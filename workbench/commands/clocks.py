@@ -11,7 +11,7 @@ import workbench.analysis  # noqa: F401 -- registers the models, which the views
 from workbench.commands.exit_code import ExitCode
 from workbench.commands.output import FORMATS, PAGE_WIDTH, emit, plain
 from workbench.store.case import open_case
-from workbench.store.views import open_library
+from workbench.store.own_views import open_library
 
 if TYPE_CHECKING:
     import argparse

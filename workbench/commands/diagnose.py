@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import workbench.analysis  # noqa: F401 -- registers the models, which the views read
 from workbench.bundle.reader import BundleReader
+from workbench.commands import library_option
 from workbench.commands.exit_code import ExitCode, UsageError
 from workbench.commands.load import load_into, narrate_problems
 from workbench.commands.output import FORMATS, emit, narrate
@@ -27,8 +28,9 @@ from workbench.commands.verdict_text import Verdict, report
 from workbench.errors import BundleError, CaseError
 from workbench.store.case import Case, open_case
 from workbench.store.load import find_bundles
+from workbench.store.own_views import open_library
 from workbench.store.problems import NOTES
-from workbench.store.views import build_library, open_library
+from workbench.store.views import build_library
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,6 +115,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_TOP,
         help=f"show at most N findings whole (default: {DEFAULT_TOP})",
     )
+    library_option.add(parser)
     parser.add_argument(
         "--fail-on",
         choices=("found",),
@@ -130,16 +133,20 @@ def _count(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Load if needed, then print the verdict."""
     path = args.inputs[0] if _is_case(args.inputs) else case_for(args.inputs)
-    findings, is_damaged = print_verdict(path, fmt=args.format, top=args.top)
+    findings, is_damaged = print_verdict(
+        path, fmt=args.format, top=args.top, library=args.library
+    )
     if args.fail_on == "found" and "found" in findings["verdict"]:
         return ExitCode.GATE_FAILED
     return ExitCode.DAMAGED if is_damaged and not _is_case(args.inputs) else ExitCode.OK
 
 
-def print_verdict(path: Path, *, fmt: str, top: int) -> tuple[pl.DataFrame, bool]:
+def print_verdict(
+    path: Path, *, fmt: str, top: int, library: Sequence[Path] = ()
+) -> tuple[pl.DataFrame, bool]:
     """Print the verdict; return the findings, and whether a bundle was damaged."""
     with open_case(path) as case:
-        open_library(case)
+        open_library(case, library)
         verdict = gather(case)
         if fmt == "table":
             sys.stdout.writelines(line + "\n" for line in report(verdict, top=top))

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import workbench.analysis  # noqa: F401 -- registers the models, which the views read
+from workbench.commands import library_option
 from workbench.commands.exit_code import ExitCode, UsageError
 from workbench.commands.output import FORMATS, emit
 from workbench.store.ask import ask
 from workbench.store.case import open_case
-from workbench.store.views import open_library
+from workbench.store.own_views import open_library
 
 if TYPE_CHECKING:
     import argparse
@@ -34,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--file", metavar="FILE", type=Path, help="file that holds the query"
     )
+    library_option.add(parser)
     parser.add_argument(
         "--format",
         choices=FORMATS,
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the query and print its rows."""
     sql = _sql(args)
     with open_case(args.case) as case:
-        frame = ask(case, open_library(case), sql)
+        frame = ask(case, open_library(case, args.library), sql)
     emit(frame, args.format)
     return ExitCode.OK
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import sys
 import textwrap
 from typing import TYPE_CHECKING
@@ -11,42 +10,26 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 import workbench.analysis  # noqa: F401 -- registers the models, which the views read
+from workbench.commands import library_option, view_files
 from workbench.commands.exit_code import ExitCode, UsageError
 from workbench.commands.output import FORMATS, PAGE_WIDTH, emit, narrate, plain
 from workbench.errors import ViewError
-from workbench.store import catalogue, materialize, view_rules
+from workbench.store import catalogue, library_page, materialize, view_rules
 from workbench.store.case import Case
-from workbench.store.views import LAYERS, Library, own_folder
+from workbench.store.own_views import Admission, admit, named_folders, own_folder
+from workbench.store.views import OWN_LAYERS, Library
 
 if TYPE_CHECKING:
     import argparse
-    from pathlib import Path
 
 NAME = "views"
-HELP = "list the views, show one, check them, or begin one of your own"
+HELP = "list the views, show one, check them; begin, export or import your own"
 EXAMPLES = (
     "coldtrace views",
     "coldtrace views collective_arrival",
     "coldtrace views new slow_reader --layer measure",
+    "coldtrace views export site-views.zip",
 )
-
-TEMPLATE = """\
--- One row for each rank that the case knows.
---
--- grain:  job_id, rank
--- reads:  rank
---
--- columns:
---   job_id   VARCHAR  job of the rank
---   rank     INTEGER  global rank
---   host_id  INTEGER  host it ran on
-
-select
-    job_id,
-    rank,
-    host_id
-from rank
-"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "words",
         metavar="NAME",
         nargs="*",
-        help="a view to show; or: new NAME, to begin one of your own",
+        help="a view to show; or one of: new NAME, export DIR|FILE.zip, "
+        "import DIR|FILE.zip",
     )
     parser.add_argument(
         "--check",
@@ -67,43 +51,70 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--layer",
-        choices=LAYERS,
+        choices=OWN_LAYERS,
         default="measure",
         help="layer of a new view (default: measure)",
     )
     parser.add_argument(
-        "--force", action="store_true", help="let a new view replace a file"
+        "--force", action="store_true", help="let files of your own be replaced"
     )
+    library_option.add(parser)
     parser.add_argument(
         "--format",
         choices=FORMATS,
         default="table",
-        help="how to print the list (default: table)",
+        help="how to print the list, or the columns of a view (default: table)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, show, check, write or begin."""
+    """List, show, check, write, begin, export or import."""
     words: list[str] = args.words
     if words[:1] == ["new"]:
-        return _new(words[1:], args.layer, force=args.force)
-    if len(words) > 1:
+        return view_files.new(words[1:], args.layer, force=args.force)
+    on_files = {"export": view_files.export, "import": view_files.import_}
+    work = on_files.get(words[0]) if words else None
+    if work is None and len(words) > 1:
         raise UsageError(f"one view at a time, not {len(words)}")
     with Case.create(None) as case:
-        library = Library(case, own=own_folder())
+        library = Library(case)
         if args.write:
             _write(library)
+        folders = [*named_folders(args.library), own_folder()]
+        is_alone = not any(folder.is_dir() for folder in folders)
+        if args.check or work is not None or not is_alone:
+            materialize.build(library, case)
+        own = admit(library, folders)
         if args.check:
-            return _check(library, case)
-        if args.write:
-            return ExitCode.OK
-        if words:
-            sys.stdout.write(_shown(catalogue.page(library, words[0])))
-        elif args.format == "table":
-            sys.stdout.write(_overview(library))
-        else:
-            emit(_listed(library), args.format)
+            return _check(library, own)
+        _say_what_became(own)
+        if work is not None:
+            return work(own, words[1:], force=args.force)
+        if not args.write:
+            _show(own.library, words, args.format)
     return ExitCode.OK
+
+
+def _say_what_became(own: Admission) -> None:
+    """Say which own views are left out or renamed, and how many are there."""
+    for fault in own.faults:
+        narrate(f"left out: {fault}", kind="note")
+    for fault in own.renamed:
+        narrate(str(fault), kind="note")
+    if own.views or own.faults:
+        left_out = len({fault.view for fault in own.faults})
+        narrate(f"{len(own.views)} views of your own, {left_out} left out")
+
+
+def _show(library: Library, words: list[str], fmt: str) -> None:
+    if words and fmt == "table":
+        sys.stdout.write(_shown(catalogue.page(library, words[0])))
+    elif words:
+        emit(_columns_of(library, words[0]), fmt)
+    elif fmt == "table":
+        sys.stdout.write(_overview(library))
+    else:
+        emit(_listed(library), fmt)
 
 
 def _shown(page: str) -> str:
@@ -129,41 +140,52 @@ def _overview(library: Library) -> str:
 
 
 def _listed(library: Library) -> pl.DataFrame:
-    views = catalogue.public_views(library)
-    return pl.DataFrame(
+    """Return a row a view with what its header says."""
+    rows = [
         {
-            "view": [catalogue.key_of(view) for view in views],
-            "layer": [view.layer for view in views],
-            "is_own": [view.is_own for view in views],
-            "purpose": [view.header.purpose for view in views],
-        },
-        schema={
-            "view": pl.String,
-            "layer": pl.String,
-            "is_own": pl.Boolean,
-            "purpose": pl.String,
-        },
-    )
+            "view": catalogue.key_of(view),
+            "layer": view.layer,
+            "is_own": view.is_own,
+            "purpose": view.header.purpose,
+            "grain": list(view.grain),
+            "columns": [column.name for column in view.columns],
+            "reads": sorted(library.reads(catalogue.key_of(view)) or view.header.reads),
+            "requires": list(view.header.requires),
+            "uses": list(view.header.uses),
+        }
+        for view in catalogue.public_views(library)
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _check(library: Library, case: Case) -> int:
+def _columns_of(library: Library, name: str) -> pl.DataFrame:
+    """Return a row a column of one view."""
+    rows = [
+        (column.name, column.type, column.unit, column.meaning)
+        for column in catalogue.view_of(library, name).columns
+    ]
+    schema = ("column", "type", "unit", "meaning")
+    return pl.DataFrame(rows, schema=schema, orient="row", infer_schema_length=None)
+
+
+def _check(library: Library, own: Admission) -> int:
     """Print every breach of a rule; fail if there is one."""
-    faults = check(library, case)
+    faults = [*check(library), *own.faults]
     for fault in faults:
         narrate(str(fault), kind="error")
+    count = len(library.views) + len(own.views)
     if faults:
-        narrate(f"{len(faults)} faults in {len(library.views)} views")
+        narrate(f"{len(faults)} faults in {count} views")
         return ExitCode.GATE_FAILED
-    narrate(f"{len(library.views)} views are in order")
+    narrate(f"{count} views are in order")
     return ExitCode.OK
 
 
-def check(library: Library, case: Case) -> list[ViewError]:
-    """Return every breach of a rule, on an empty case, the README's among them."""
-    materialize.build(library, case)
+def check(library: Library) -> list[ViewError]:
+    """Return every breach of a rule by a library that is built, and by its README."""
     faults = view_rules.faults(library)
     path = library.folder / "README.md"
-    if not catalogue.is_readme_current(library, path):
+    if not library_page.is_readme_current(library, path):
         faults.append(
             ViewError(
                 "is not what the headers say",
@@ -176,29 +198,5 @@ def check(library: Library, case: Case) -> list[ViewError]:
 
 def _write(library: Library) -> None:
     path = library.folder / "README.md"
-    path.write_text(catalogue.readme(library), encoding="utf-8")
+    path.write_text(library_page.readme(library), encoding="utf-8")
     narrate(f"wrote {path}")
-
-
-def _new(names: list[str], layer: str, *, force: bool) -> int:
-    """Begin a view of the user's own from a template that holds as it is."""
-    if len(names) != 1:
-        raise UsageError("a new view needs a name", hint="coldtrace views new NAME")
-    name = names[0]
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise UsageError(
-            f"{name!r} is no name of a view",
-            hint="use small letters, digits and underscores",
-        )
-    path = _new_path(own_folder(), layer, name)
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists", hint="--force replaces it")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(TEMPLATE, encoding="utf-8")
-    narrate(f"wrote {path}")
-    return ExitCode.OK
-
-
-def _new_path(folder: Path, layer: str, name: str) -> Path:
-    prefix = view_rules.PREFIXES.get(layer, "")
-    return folder / layer / f"{prefix}{name.removeprefix(prefix)}.sql"

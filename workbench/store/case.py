@@ -23,6 +23,7 @@ from workbench.errors import CaseError
 from workbench.store.raw_schema import EVENT_TABLES, create_raw_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
 
     from duckdb import DuckDBPyConnection
@@ -96,6 +97,30 @@ class Case:
     def frame(self, sql: str, params: Any = None) -> pl.DataFrame:  # noqa: ANN401 - as DuckDB takes them
         """Return the rows of a query as a frame."""
         return pl.DataFrame(self.connection.sql(sql, params=params))
+
+    def save_view(
+        self,
+        name: str,
+        sql: str,
+        doc: str,
+        *,
+        grain: Sequence[str] = (),
+        replace: bool = False,
+    ) -> Path:
+        """Write a query as a view of the user's own and return its file.
+
+        It is a view of this session at once, and of every case that is opened later;
+        the case itself is not touched.  See `workbench.store.saved_view.save_view`.
+
+        Raises
+        ------
+        ViewError
+            If the name is taken, the query breaks a rule, or the file is there.
+        """
+        # Late: what reads view files is no part of opening a case.
+        from workbench.store.saved_view import save_view  # noqa: PLC0415
+
+        return save_view(self, name, sql, doc, grain=grain, replace=replace)
 
     @property
     def origin_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""What the library says about itself: database comments, pages and ``sql/README.md``.
+"""What the library says about itself: comments in the database, and a page a view.
 
 All of it comes from the headers, so there is one place to write and none to forget.
 """
@@ -15,37 +15,18 @@ from workbench.store.finding_schema import FILE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from workbench.store.views import Library, View
 
-WIDTH = 88
-LAYER_TITLES = {
-    "staging": "Staging: one raw table each, renamed and decoded",
-    "entity": "Entities: the things of a case",
-    "interval": "Intervals: one span a row, host time",
-    "measure": "Measures: one row a subject and step or collective",
-    "finding": "Findings: verdicts, all with one schema",
-    "model": "Models: tables that Python computes",
-}
-
-README_HEAD = """\
-# The view library
-
-Every question this project answers is a view, one file each, one bare select each.
-Paste a file into any DuckDB shell on a case and it runs. This page is made from the
-headers of the files by `coldtrace views --write`, and `coldtrace views --check` fails
-when it is not current.
-
-A view reads its own layer and those before it: raw, staging, entity, interval, measure,
-finding. Tables of the schema `model` are computed in Python between them. Everything
-below measure is in host time (`start_ns`, the MONOTONIC clock of that host); `ts_ns`
-is cluster time and always has its error beside it.
-
-Views of your own: `coldtrace views new NAME`. They live in `~/.config/coldtrace/views`
-(or the folder that `COLDTRACE_VIEWS` names), appear in every case, and are never
-written into one.
-"""
+READING_ORDER = (
+    "staging",
+    "entity",
+    "interval",
+    "measure",
+    "finding",
+    "model",
+    "answer",
+)
 
 
 def quote(name: str) -> str:
@@ -85,9 +66,8 @@ def describe(connection: duckdb.DuckDBPyConnection, view: View, relation: str) -
 
 def public_views(library: Library) -> list[View]:
     """Return the views that are no internals, by layer and name."""
-    layers = list(LAYER_TITLES)
     shown = [view for view in library.views.values() if not view.name.startswith("_")]
-    return sorted(shown, key=lambda view: (layers.index(view.layer), view.name))
+    return sorted(shown, key=lambda view: (READING_ORDER.index(view.layer), view.name))
 
 
 def key_of(view: View) -> str:
@@ -95,43 +75,7 @@ def key_of(view: View) -> str:
     return f"model.{view.name}" if view.layer == "model" else view.name
 
 
-def readme(library: Library) -> str:
-    """Return the text of ``sql/README.md`` for the library's own views."""
-    views = [view for view in public_views(library) if not view.is_own]
-    parts = [README_HEAD]
-    for layer, title in LAYER_TITLES.items():
-        members = [view for view in views if view.layer == layer]
-        if members:
-            parts.append(f"\n## {title}\n")
-            parts += [_readme_view(library, view) for view in members]
-    if library.macros:
-        parts.append("\n## Macros\n")
-        parts += [_readme_macro(*item) for item in library.macros.items()]
-    return "\n".join(part.rstrip("\n") + "\n" for part in parts)
-
-
-def _readme_view(library: Library, view: View) -> str:
-    header = view.header
-    lines = [f"### {key_of(view)}", "", header.purpose]
-    if header.notes:
-        lines += ["", *textwrap.wrap(header.notes, WIDTH)]
-    lines += ["", *(f"- {name}: {text}" for name, text in _facts(library, view))]
-    if header.has_shared_columns:
-        lines += ["", "Columns: those of every finding file; see `finding`."]
-    else:
-        lines += ["", "| column | type | unit | meaning |", "|---|---|---|---|"]
-        lines += [
-            f"| {each.name} | {each.type} | {each.unit or ''} | {_cell(each.meaning)} |"
-            for each in view.columns
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _facts(library: Library, view: View) -> Iterator[tuple[str, str]]:
+def facts_of(library: Library, view: View) -> Iterator[tuple[str, str]]:
     """Return the fields of a view that are there, in the order of reading."""
     header, key = view.header, key_of(view)
     yield "grain", ", ".join(view.grain)
@@ -158,9 +102,23 @@ def _facts(library: Library, view: View) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _readme_macro(name: str, text: str) -> str:
-    comment = [line[2:].strip() for line in text.splitlines() if line.startswith("--")]
-    return f"### {name}\n\n" + "\n".join(comment) + "\n"
+def view_of(library: Library, name: str) -> View:
+    """Return the view, or the table of a model, of that name.
+
+    Raises
+    ------
+    ViewError
+        If there is none.
+    """
+    view = library.views.get(name) or library.views.get(f"model.{name}")
+    if view is None:
+        near = [key for key in library.views if name in key]
+        raise ViewError(
+            "no such view",
+            view=name,
+            hint=f"did you mean {', '.join(near[:5])}" if near else None,
+        )
+    return view
 
 
 def page(library: Library, name: str) -> str:
@@ -171,16 +129,9 @@ def page(library: Library, name: str) -> str:
     ViewError
         If no view has that name.
     """
-    view = library.views.get(name) or library.views.get(f"model.{name}")
-    if view is None:
-        near = [key for key in library.views if name in key]
-        raise ViewError(
-            "no such view",
-            view=name,
-            hint=f"did you mean {', '.join(near[:5])}" if near else None,
-        )
+    view = view_of(library, name)
     path = str(view.path) if view.path else "generated from the finding files"
-    facts = [("file", path), *_facts(library, view)]
+    facts = [("file", path), *facts_of(library, view)]
     if view.header.has_shared_columns:
         facts.append(("columns", ", ".join(each.name for each in FILE_COLUMNS)))
     width = max(len(title) for title, _ in facts)
@@ -196,8 +147,3 @@ def page(library: Library, name: str) -> str:
         for title, text in facts
     )
     return f"{head}\n\n{view.text.rstrip()}\n"
-
-
-def is_readme_current(library: Library, path: Path) -> bool:
-    """Return whether the README on disk is the one the headers make."""
-    return path.is_file() and path.read_text(encoding="utf-8") == readme(library)

@@ -67,6 +67,7 @@ UNIT_OF_SUFFIX = {"_ns": "ns", "_bytes": "bytes", "_ppb": "ppb", "_gbs": "gbs"}
 
 PURPOSE_LENGTH = 80
 FIELD_LINE = re.compile(r"^([a-z_]+):(?:\s+(.*\S))?\s*$")
+COLUMN_NAME = re.compile("[a-z_][a-z0-9_]*")
 COLUMN_LINE = re.compile(
     r"^(?P<name>[a-z_][a-z0-9_]*)\s+(?P<type>[A-Z]+(?:\[\])*)"
     rf"(?:\s+(?P<unit>{'|'.join(UNITS)}))?(?:\s\s+|\s+)(?P<meaning>\S.*)$"
@@ -296,7 +297,7 @@ def _column(text: str, number: int, *, view: str) -> Column:
             hint="write: name  TYPE  unit  meaning",
         )
     unit, meaning = found["unit"], found["meaning"]
-    promised = _promised_unit(found["name"])
+    promised = promised_unit(found["name"])
     if unit and unit != promised and UNIT_THEN_ONE_SPACE.match(text):
         unit, meaning = None, f"{unit} {meaning}"
     column = Column(name=found["name"], type=found["type"], unit=unit, meaning=meaning)
@@ -304,7 +305,8 @@ def _column(text: str, number: int, *, view: str) -> Column:
     return column
 
 
-def _promised_unit(name: str) -> str | None:
+def promised_unit(name: str) -> str | None:
+    """Return the unit that the end of a column's name promises, if it does."""
     return next(
         (unit for suffix, unit in UNIT_OF_SUFFIX.items() if name.endswith(suffix)), None
     )

@@ -197,20 +197,20 @@ def overlay(library: Library) -> list[str]:
                 text.replace("create or replace macro", "create or replace temp macro")
             )
     for node in stale:
-        view = library.views[node]
-        head = f"create or replace temp view {quote(node)} as\n"
-        _execute(library, view, head, view.body)
-        describe(library.connection, view, f"temp.main.{quote(node)}")
+        create_temporary(library, library.views[node])
     return stale
 
 
-def drop_overlay(connection: duckdb.DuckDBPyConnection) -> None:
-    """Drop every temporary view, so that the case's own answer again."""
-    names = connection.execute(
-        "select view_name from duckdb_views() where temporary and not internal"
-    ).fetchall()
-    for (name,) in names:
-        connection.execute(f"drop view temp.main.{quote(name)}")
+def create_temporary(library: Library, view: View) -> None:
+    """Create one view for this session; those that it reads must be there."""
+    name = quote(view.name)
+    _execute(library, view, f"create or replace temp view {name} as\n", view.body)
+    describe(library.connection, view, f"temp.main.{name}")
+
+
+def drop_temporary(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Drop a view of this session, so that the case's own answers again, if any."""
+    connection.execute(f"drop view if exists temp.main.{quote(name)}")
 
 
 def keep(library: Library, names: Iterable[str]) -> list[str]:

@@ -7,19 +7,16 @@ tables ``model.<name>``, each with a header file in ``sql/model``.
 
 The folder of the library is ``workbench/sql`` in an installed wheel and the
 repository's ``sql`` in a checkout, since an editable install cannot place files.  Views
-of the user's own lie in ``$COLDTRACE_VIEWS`` or ``~/.config/coldtrace/views``, in the
-same layers; they never shadow a view of the library and are never written into a case,
-so a case means the same on every machine.
+of the user's own join it by `Library.extended`; `workbench.store.own_views` says which.
 """
 
 from __future__ import annotations
 
+import copy
 import graphlib
-import logging
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import duckdb
 
@@ -35,11 +32,13 @@ if TYPE_CHECKING:
     from workbench.store.case import Case
     from workbench.store.models import ModelSpec
 
-_logger = logging.getLogger(__name__)
-
 LAYERS = ("staging", "entity", "interval", "measure", "finding")
 """Folders in reading order: a view reads its own layer and those before it."""
 
+ANSWER = "answer"
+"""A layer of the user's own alone, above all others: it may read findings."""
+
+OWN_LAYERS = (*LAYERS, ANSWER)
 FOLDERS = (*LAYERS, "model", "macro")
 
 STREAMS = ("collective", "gpu_call", "off_cpu")
@@ -85,17 +84,8 @@ def library_folder() -> Path:
     return inside if inside.is_dir() else package.parent / "sql"
 
 
-def own_folder() -> Path:
-    """Return the folder where the user's own views would lie."""
-    named = os.environ.get("COLDTRACE_VIEWS")
-    if named:
-        return Path(named).expanduser()
-    config = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(config).expanduser() / "coldtrace" / "views"
-
-
 class Library:
-    """The views of one or two folders, in an order in which they can be created.
+    """The views of a folder, in an order in which they can be created.
 
     Parameters
     ----------
@@ -103,8 +93,6 @@ class Library:
         Open case, or a bare connection.
     folder
         Folder of the library; `library_folder` if not given.
-    own
-        Folder of the user's own views, left out if not given or not there.
     specs
         Models by name; those registered if not given.
 
@@ -119,37 +107,59 @@ class Library:
         source: Case | duckdb.DuckDBPyConnection,
         folder: Path | None = None,
         *,
-        own: Path | None = None,
         specs: Mapping[str, ModelSpec] | None = None,
     ) -> None:
+        self.ours: Self | None = None
+        """This library without views of the user's own, if some joined it."""
+
         self.connection = _connection_of(source)
         self.folder = folder or library_folder()
         self.models = dict(models.registered() if specs is None else specs)
         self.macros = _read_macros(self.folder)
         self.views: dict[str, View] = {}
-        self._add(_read_files(self.connection, self.folder, is_own=False))
-        if own is not None and own.is_dir():
-            self._add(_read_files(self.connection, own, is_own=True))
-        self._add([generated_finding(self.connection, self.views)])
+        _add(self.views, _read_files(self.connection, self.folder))
+        _add(self.views, [generated_finding(self.connection, self.views)])
         self._writer = {
             table: spec for spec in self.models.values() for table in _tables(spec)
         }
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Find out anew what reads what, and the order that follows."""
         self._reads = {name: self._find_reads(name) for name in self._nodes()}
         self.order = self._sort()
 
-    def _add(self, views: Iterable[View]) -> None:
-        for view in views:
-            key = f"model.{view.name}" if view.layer == "model" else view.name
-            if key in self.views:
-                raise ViewError(
-                    f"a second file for the view {key}: {view.path}",
-                    view=key,
-                    hint="give your own view a name that the library does not have",
-                )
-            self.views[key] = view
+    def extended(self, own: Iterable[View], *, findings: bool = True) -> Self:
+        """Return this library with views of the user's own.
+
+        Parameters
+        ----------
+        own
+            Views whose names the library does not have.
+        findings
+            Whether the view ``finding`` speaks of findings among them too.
+
+        Raises
+        ------
+        ViewError
+            If a name is taken, or views read each other in a circle.
+        """
+        more = copy.copy(self)
+        more.ours = self.without_own()
+        more.views = dict(self.views)
+        _add(more.views, own)
+        if findings:
+            del more.views[verdict.FINDING]
+            _add(more.views, [generated_finding(self.connection, more.views)])
+        more.arrange()
+        return more
 
     def _nodes(self) -> list[str]:
         return [*self.views, *(f"{MODEL_NODE}{name}" for name in self.models)]
+
+    def without_own(self) -> Self:
+        """Return this library as it was before any view of the user's own joined it."""
+        return self if self.ours is None else self.ours
 
     def _find_reads(self, node: str) -> frozenset[str]:
         if node.startswith(MODEL_NODE):
@@ -213,9 +223,21 @@ class Library:
             return -1
         view = self.views.get(node)
         if view is not None and view.layer != "model":
-            return LAYERS.index(view.layer)
+            return OWN_LAYERS.index(view.layer)
         feeding = [self.layer_of(name) for name in self.feeds(node)]
         return max(feeding, default=-1)
+
+
+def _add(known: dict[str, View], views: Iterable[View]) -> None:
+    for view in views:
+        key = f"model.{view.name}" if view.layer == "model" else view.name
+        if key in known:
+            raise ViewError(
+                f"a second file for the view {key}: {view.path}",
+                view=key,
+                hint="give your own view a name that the library does not have",
+            )
+        known[key] = view
 
 
 def _connection_of(
@@ -238,37 +260,6 @@ def build_library(case: Case, progress: Callable[[str], None] | None = None) -> 
     """
     library = Library(case)
     materialize.build(library, case, progress)
-    return library
-
-
-def open_library(case: Case) -> Library:
-    """Return the library over an open case, with the user's own views.
-
-    What the case holds and is current is used as it is; what is stale, or the user's
-    own, becomes a temporary view.  A fault in a view of the user's own leaves all of
-    those out, with a warning: a verdict must not wait for somebody's draft.
-
-    Raises
-    ------
-    CaseError
-        If a model's rows are stale, which only a new load can mend.
-    ViewError
-        If a view of the library does not hold.
-    """
-    own = own_folder()
-    if own.is_dir():
-        try:
-            library = Library(case, own=own)
-            materialize.overlay(library)
-        except ViewError as error:
-            _logger.warning("the views in %s are left out: %s", own, error)
-            materialize.drop_overlay(case.connection)
-        else:
-            case.library = library
-            return library
-    library = Library(case)
-    materialize.overlay(library)
-    case.library = library
     return library
 
 
@@ -325,9 +316,7 @@ def _body_line(header: list[str], text: str) -> int:
     return len(header) + blank + 1
 
 
-def _read_files(
-    connection: duckdb.DuckDBPyConnection, folder: Path, *, is_own: bool
-) -> Iterator[View]:
+def _read_files(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[View]:
     for path in sorted(folder.glob("*/*.sql")):
         layer = path.parent.name
         if layer == "macro":
@@ -339,7 +328,7 @@ def _read_files(
                 hint=f"the layers are {', '.join(LAYERS)}",
             )
         text = path.read_text(encoding="utf-8")
-        yield make_view(connection, path.stem, layer, text, is_own=is_own, path=path)
+        yield make_view(connection, path.stem, layer, text, is_own=False, path=path)
 
 
 def _read_macros(folder: Path) -> dict[str, str]:

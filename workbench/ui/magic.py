@@ -29,7 +29,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from workbench.errors import QueryError
 from workbench.store.ask import ask
 from workbench.store.case import Case
-from workbench.store.views import open_library
+from workbench.store.own_views import open_library
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
