@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 NAME = "views"
 HELP = "list the views, show one, check them; begin, export or import your own"
 EXAMPLES = (
-    "coldtrace views",
     "coldtrace views collective_arrival",
     "coldtrace views new slow_reader --layer measure",
     "coldtrace views export site-views.zip",
