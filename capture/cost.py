@@ -167,8 +167,7 @@ def own_cost(drainer: Drainer, rings: dict[str, Ring], spool_bytes: int) -> Row:
         "time_ns": time.monotonic_ns(),
         "user_ns": round(usage.ru_utime * _NS_PER_S),
         "system_ns": round(usage.ru_stime * _NS_PER_S),
-        "drain_ns": thread_ns(drainer.thread_ids[0]),
-        "write_ns": thread_ns(drainer.thread_ids[1]),
+        **{f"{name}_ns": _thread_cost(drainer, name) for name in drainer.thread_ids},
         "rss_bytes": rss,
         "rss_without_rings_bytes": max(0, rss - mapped),
         "spool_bytes": spool_bytes,
@@ -189,6 +188,11 @@ def rss_bytes() -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def _thread_cost(drainer: Drainer, name: str) -> int | None:
+    """Return the processor time of one of its threads, running or ended."""
+    return drainer.spent_ns.get(name) or thread_ns(drainer.thread_ids[name])
 
 
 def thread_ns(thread_id: int | None) -> int | None:

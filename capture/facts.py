@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_MANY_THREADS, _MANY_EVERY_S = 1_000, 5.0
+
 
 class FactBook:
     """Collects facts, leaves out repetitions, and hands them on as JSON lines.
@@ -44,6 +46,7 @@ class FactBook:
         self._libraries = libraries
         self._rows: dict[tuple[Any, ...], Row] = {}
         self._pending: list[str] = []
+        self._threads_read: dict[int, tuple[int, float]] = {}
 
     def put(self, fact: str, row: Mapping[str, Any]) -> None:
         """Note one row, unless it says what was said before."""
@@ -113,9 +116,17 @@ class FactBook:
                 self.put("process", {**_columns(row), "exit_ns": exit_ns})
 
     def threads(self, pid: int, *, is_start: bool = False) -> None:
-        """Note every thread that a process has now."""
-        for tid in procfs.tids(pid):
+        """Note every thread that a process has now; thousands of them not so often.
+
+        The kernel tells of new ones, so what waits is only a change of a name.
+        """
+        count, read_at = self._threads_read.get(pid, (0, 0.0))
+        if count > _MANY_THREADS and time.monotonic() - read_at < _MANY_EVERY_S:
+            return
+        tids = procfs.tids(pid)
+        for tid in tids:
             self.thread(pid, tid, is_start=is_start)
+        self._threads_read[pid] = (len(tids), time.monotonic())
 
     def thread(self, pid: int, tid: int, *, is_start: bool = False) -> None:
         """Note one thread."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import queue
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from capture.layout import RING_HEADER_SIZE
@@ -128,6 +129,8 @@ class Drainer:
         """What the sink raised; nothing is written after it."""
         self.unwritten: dict[str, int] = {}
         """Records by stream that came out of their ring and into no file."""
+        self.spent_ns: dict[str, int] = {}
+        """Processor time of threads that have ended, ``drain`` and ``write``."""
 
     def start(self) -> None:
         """Start both threads."""
@@ -135,10 +138,9 @@ class Drainer:
             thread.start()
 
     @property
-    def thread_ids(self) -> tuple[int | None, int | None]:
-        """Return the kernel's numbers of the two threads, drain and write."""
-        drain, write = self._threads
-        return drain.native_id, write.native_id
+    def thread_ids(self) -> dict[str, int | None]:
+        """Return the kernel's numbers of the two threads, ``drain`` and ``write``."""
+        return {thread.name: thread.native_id for thread in self._threads}
 
     def stop(self) -> None:
         """Empty the rings a last time, write everything, and end both threads.
@@ -161,6 +163,7 @@ class Drainer:
         while self._pass():
             pass
         self._pool.put(None)
+        self.spent_ns["drain"] = time.thread_time_ns()
 
     def _pass(self) -> bool:
         """Move one region of each ring; return whether there was any."""
@@ -182,3 +185,4 @@ class Drainer:
                     self.error = error
             stream, _, count = item
             self.unwritten[stream] = self.unwritten.get(stream, 0) + count
+        self.spent_ns["write"] = time.thread_time_ns()
