@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
-DEADLINE_S = 60
+DEADLINE_S = 120
+"""Removing the probes of bcc takes 0.1 s each."""
 
 
 class Recorder:
