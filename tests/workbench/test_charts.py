@@ -32,7 +32,7 @@ from workbench.charts.reading import figure
 from workbench.charts.registry import CHARTS, ChartEntry
 from workbench.charts.time_budget import time_budget_frame
 from workbench.store.case import Case
-from workbench.store.views import open_library
+from workbench.store.own_views import open_library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from workbench.exporters.perfetto import export_perfetto
 from workbench.exporters.selection import Scope, Selection, resolve
 from workbench.exporters.tables import FORMATS, INDEX, chosen_views, export_tables
 from workbench.store.case import open_case
-from workbench.store.views import open_library
+from workbench.store.own_views import open_library
 
 if TYPE_CHECKING:
     from workbench.store.case import Case

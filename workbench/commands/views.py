@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "views"
-HELP = "list the views, show one, check them; begin, export or import your own"
+HELP = "list the views, show or check them; begin, export, import your own"
 EXAMPLES = (
     "coldtrace views collective_arrival",
     "coldtrace views new slow_reader --layer measure",
@@ -50,9 +50,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--layer",
+        metavar="LAYER",
         choices=OWN_LAYERS,
         default="measure",
-        help="layer of a new view (default: measure)",
+        help=f"layer of a new view: {', '.join(OWN_LAYERS)} (default: measure)",
     )
     parser.add_argument(
         "--force", action="store_true", help="let files of your own be replaced"
