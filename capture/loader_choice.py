@@ -59,7 +59,7 @@ def _loaded(
     """Return a loader with its programs in the kernel, or add to the refusals."""
     loader = None
     try:
-        loader = _make(name)
+        loader = make_loader(name)
         loader.load(settings)
     except LoaderError as error:
         refusals.append(error)
@@ -69,7 +69,7 @@ def _loaded(
     return loader
 
 
-def _make(name: str) -> Loader:
+def make_loader(name: str) -> Loader:
     """Return a loader; its module is imported only when it is tried."""
     if name == "core":
         from capture.loaders.core import CoreLoader  # noqa: PLC0415 see above
