@@ -29,6 +29,7 @@ def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
         off_cpu_min_ns=options.off_cpu_min_ns,
         adopt_library_users=not (options.pids or options.cgroups),
         nested_driver_calls=options.probe_set == "full",
+        can_thin=options.budget_ppm is not None,
         libbpf=options.libbpf,
         ring_bytes=_ring_bytes(options.ring_bytes),
     )
