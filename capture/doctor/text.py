@@ -11,7 +11,7 @@ import os
 import textwrap
 from typing import TYPE_CHECKING
 
-from capture import __version__
+from capture import installation
 from capture.doctor.row import OK
 from capture.show import plain
 
@@ -29,7 +29,7 @@ def as_json(report: Report) -> str:
     """Return the report for a program."""
     system = os.uname()
     whole = {
-        "created_by": {"name": "coldtrace-capture", "version": __version__},
+        "created_by": installation.created_by(),
         "host": {
             "host_name": system.nodename,
             "architecture": system.machine,
