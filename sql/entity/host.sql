@@ -1,9 +1,10 @@
 -- One host of the case: a machine in one boot.
 --
--- Every host with a bundle is here, also where its own facts could not be read.
+-- Every host with a bundle is here, also where its own facts could not be read, and
+-- those whose packets were imported, with their name and the time they cover.
 --
 -- grain:   host_id
--- reads:   stg_bundle, stg_host
+-- reads:   stg_bundle, stg_host, stg_imported_packet
 --
 -- columns:
 --   host_id        INTEGER      host
@@ -14,9 +15,9 @@
 --   kernel_release VARCHAR      kernel
 --   os_name        VARCHAR      operating system
 --   cpu_count      INTEGER      CPUs
---   bundle_count   BIGINT       bundles of it in this case
---   start_ns       BIGINT   ns  first recording began, host MONOTONIC
---   stop_ns        BIGINT   ns  last recording ended, host MONOTONIC
+--   bundle_count   BIGINT       bundles of it in this case; 0: it was imported
+--   start_ns       BIGINT   ns  first recording began, clock of the host
+--   stop_ns        BIGINT   ns  last recording ended, clock of the host
 
 with described as (
     select
@@ -44,3 +45,18 @@ select
 from stg_bundle as b
 left join described as d on b.host_id = d.host_id
 group by b.host_id
+union all
+select
+    host_id,
+    max(host_name) as host_name,
+    null as boot_id,
+    null as machine_id,
+    null as architecture,
+    null as kernel_release,
+    null as os_name,
+    null as cpu_count,
+    0 as bundle_count,
+    min(time_ns) as start_ns,
+    max(time_ns) as stop_ns
+from stg_imported_packet
+group by host_id

@@ -20,8 +20,10 @@
 --   offset_ns        BIGINT   ns     cluster time less host time at from_ns
 --   rate             DOUBLE          change of the offset, ns per ns
 --   error_ns         BIGINT   ns     half-width of the band to the reference
---   method           VARCHAR         reference, rendezvous, or own clock (joined with
---                                    none)
+--   method           VARCHAR         reference, own clock (joined with none), or what
+--                                    bounds it: rendezvous, shift proved (of a
+--                                    recorder that came late), packets, stated wall
+--                                    clocks
 --   constraint_count BIGINT   count  rendezvous this host took part in
 --   wander_ppb       BIGINT   ppb    how far the rate of two clocks may stray from
 --                                    constant

@@ -4,10 +4,15 @@
 -- is wrong with a bundle, not with a clock: calls matched that do not belong together,
 -- a clock that was stepped, an edited file. The separated hosts are not joined.
 --
+-- A stated wall clock is another matter: what the first host says about its REALTIME
+-- contradicts the rendezvous, the other host, or itself. It was dropped, and joins and
+-- separates nobody.
+--
 -- grain:   contradiction_id
 --
 -- columns:
 --   contradiction_id   INTEGER            number of the cycle
+--   kind               VARCHAR            rendezvous, or stated wall clock
 --   host_ids           INTEGER[]          hosts of the cycle, in order
 --   host_names         VARCHAR[]          their names
 --   separated_host_ids INTEGER[]          hosts that are therefore not joined

@@ -15,7 +15,7 @@
 --   state             VARCHAR         reference, proved, undecided, wide, alone or
 --                                     contradicted
 --   reason            VARCHAR         why the state is not proved; NULL where it is
---   method            VARCHAR         reference, rendezvous or own clock
+--   method            VARCHAR         as in model.clock
 --   constraint_count  BIGINT   count  rendezvous with other hosts
 --   last_ratio        DOUBLE   ratio  share of them where this host arrived last; NULL:
 --                                     not known

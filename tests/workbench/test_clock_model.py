@@ -6,12 +6,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 from tests.builders import SECOND, case
 from tests.workbench.made_jobs import MILLISECOND, loaded_job, work_of
-from workbench.analysis import clock_model
 from workbench.cli import main
 from workbench.commands import clocks as clocks_command
 
@@ -165,12 +163,7 @@ def test_exits_still_place_the_host_that_is_always_last(always_late: Case) -> No
 def test_clocks_prints_offset_band_and_reason_within_the_page(
     always_late: Case,
 ) -> None:
-    lines = list(
-        clocks_command.report(
-            always_late.frame(clocks_command.SUMMARY),
-            always_late.frame(clocks_command.CONTRADICTIONS),
-        )
-    )
+    lines = list(clocks_command.report(always_late))
 
     text = "\n".join(lines)
     assert max(len(line) for line in lines) <= 80
@@ -211,57 +204,6 @@ def test_hosts_that_never_met_keep_their_own_time(tmp_path: Path) -> None:
     assert clock["clock_group_id"].to_list() == clock["host_id"].to_list()
     assert states["state"].to_list() == ["alone", "alone"]
     assert states["reason"][0] == "no rendezvous with another host of this case"
-
-
-def test_a_jump_of_boottime_over_monotonic_is_a_suspend() -> None:
-    monotonic = np.arange(10) * SECOND
-    boottime = monotonic.copy()
-    boottime[6:] += 95 * SECOND
-    bracket = np.full(10, 400)
-
-    assert clock_model.suspends(monotonic, boottime, bracket) == [
-        (5 * SECOND, 6 * SECOND + 1)
-    ]
-    assert clock_model.suspends(monotonic, monotonic, bracket) == []
-
-
-def test_a_planted_drift_between_the_two_clocks_is_no_suspend() -> None:
-    monotonic = np.arange(0, 3_000, 60) * SECOND
-    boottime = monotonic + (monotonic * 40e-6).astype(np.int64)
-
-    assert clock_model.suspends(monotonic, boottime, np.full(50, 400)) == []
-
-
-def test_a_suspended_host_has_three_clocks_and_one_of_them_proves_nothing() -> None:
-    hosts = pl.DataFrame(
-        {"host_id": [7], "host_name": ["a"], "start_ns": [0], "stop_ns": [9 * SECOND]}
-    )
-    monotonic = np.arange(10) * SECOND
-    readings = pl.DataFrame(
-        {
-            "host_id": [7] * 10,
-            "monotonic_ns": monotonic,
-            "boottime_ns": monotonic + (np.arange(10) > 5) * 95 * SECOND,
-            "bracket_ns": [400] * 10,
-        }
-    )
-    bound = pl.DataFrame(
-        {
-            "number": [0, 1, 2],
-            "host_id": [7, 7, 7],
-            "arrival_ns": [1 * SECOND, 5 * SECOND + 5, 7 * SECOND],
-            "completion_ns": [1 * SECOND + 9, 7 * SECOND, None],
-            "is_release": [True, True, True],
-        }
-    )
-
-    clocks = clock_model.host_clocks(hosts, readings)
-    _, exits = clock_model.constraints_of(bound, clocks)
-
-    assert [clock.is_cut_off for clock in clocks] == [False, True, False]
-    assert [clock.segment for clock in clocks] == [0, 1, 2]
-    assert exits.clock.tolist() == [0, 2]
-    assert exits.completion_ns.tolist() == [1 * SECOND + 9, 7 * SECOND]
 
 
 @pytest.mark.parametrize(

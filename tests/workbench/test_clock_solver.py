@@ -9,8 +9,8 @@ import pytest
 
 from tests.workbench.simulated_clocks import SimulatedJob, outside, simulated_job
 from workbench.analysis import clock_closure, clock_solver, clock_tables
+from workbench.analysis.clock_parts import HostClock
 from workbench.analysis.clock_solver import Group, solve
-from workbench.analysis.clock_tables import HostClock
 
 MATCHED_ONLY = [None] * 200
 
@@ -240,6 +240,7 @@ def test_offset_and_drift_of_three_clocks_are_recovered() -> None:
             )
             for at in range(3)
         ],
+        ["rendezvous"] * 3,
     )
     at_knots = [rows["offset_ns"][rows["host_id"] == host][1:-1] for host in range(3)]
     times = [rows["from_ns"][rows["host_id"] == host][1:-1] for host in range(3)]

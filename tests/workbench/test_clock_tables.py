@@ -9,8 +9,9 @@ import pytest
 
 from tests.workbench.simulated_clocks import SimulatedJob, simulated_job
 from workbench.analysis import clock_tables
+from workbench.analysis.clock_parts import HostClock
 from workbench.analysis.clock_solver import Group, solve
-from workbench.analysis.clock_tables import FAR_NS, HostClock
+from workbench.analysis.clock_tables import FAR_NS
 from workbench.analysis.released_together import release_lines, release_rows
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def job() -> SimulatedJob:
 
 @pytest.fixture(scope="module")
 def rows(job: SimulatedJob) -> dict[str, NDArray[Any]]:
-    return clock_tables.clock_rows(group_of(job), [host_clock(at) for at in range(4)])
+    return clock_tables.clock_rows(
+        group_of(job), [host_clock(at) for at in range(4)], ["rendezvous"] * 4
+    )
 
 
 def test_mapped_times_of_one_instant_differ_by_less_than_the_pair_error(

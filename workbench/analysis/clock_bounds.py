@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 RATE_LIMIT = 1e-3
 """Largest rate of ``d``: 500 ppm of slew beside a rough line of at most 500 ppm."""
 
+FOREIGN_RATE_LIMIT = 1e-2
+"""The same where a clock is that of an imported file: nobody knows what keeps it."""
+
 ROUNDING_NS = 2.0
 """What rounding common times to whole nanoseconds can cost one point."""
 
@@ -57,6 +60,8 @@ class Constraints:
     has_arrival: NDArray[np.bool_]
     completion_ns: NDArray[np.int64]
     has_completion: NDArray[np.bool_]
+    rate_limit: float = RATE_LIMIT
+    """Largest rate of the difference of two of the clocks, beside the rough lines."""
 
     def meetings(self) -> NDArray[np.int64]:
         """Return in how many rendezvous each two clocks met."""
@@ -101,6 +106,7 @@ class Constraints:
             has_arrival=self.has_arrival[keep],
             completion_ns=self.completion_ns[keep],
             has_completion=self.has_completion[keep],
+            rate_limit=self.rate_limit,
         )
 
     def rendezvous_counts(self) -> NDArray[np.int64]:
@@ -162,12 +168,14 @@ def common_times(
 
 
 def tightest_points(
-    constraints: Constraints, times: CommonTimes, *, windows: int
+    constraints: Constraints, times: CommonTimes, *, windows: int, reference: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Return x, y [completing clock i, arriving clock j, window]: d_j - d_i <= y at x.
 
     x is the arrival.  ``d_i`` belongs to the completion, ``y`` later; what it can move
-    in that time is added to ``y``.  The third array has the begin of each window.
+    in that time is added to ``y``.  The reference's ``d`` is nothing at any time, so
+    there x is the instant of the other and nothing is added.  The third array has the
+    begin of each window.
     """
     number = np.unique(constraints.rendezvous)
     edge = number[np.linspace(0, len(number), windows + 1).astype(int)[:-1]]
@@ -178,8 +186,11 @@ def tightest_points(
     for window in range(windows):
         low, high = np.searchsorted(window_of, [window, window + 1])
         for start, end in _parts(constraints, int(low), int(high)):
-            _tighten(*constraints.dense(start, end, times), x[window], y[window])
-    y += RATE_LIMIT * np.abs(y) + ROUNDING_NS
+            dense = constraints.dense(start, end, times)
+            _tighten(*dense, x[window], y[window], reference)
+    moves = constraints.rate_limit * np.abs(y)
+    moves[:, reference] = moves[:, :, reference] = 0.0
+    y += moves + ROUNDING_NS
     y[:, np.arange(count), np.arange(count)] = np.inf
     first = np.searchsorted(window_of, np.arange(windows))
     begin = np.where(constraints.has_arrival, times.arrival, times.completion)[first]
@@ -204,6 +215,7 @@ def _tighten(
     completion: NDArray[np.float64],
     x: NDArray[np.float64],
     y: NDArray[np.float64],
+    reference: int,
 ) -> None:
     """Put into x, y what this part proves more tightly."""
     every = np.arange(len(arrival))
@@ -213,6 +225,8 @@ def _tighten(
         tighter = slack[every, best] < y[completing]
         y[completing, tighter] = slack[every, best][tighter]
         x[completing, tighter] = arrival[every, best][tighter]
+        if tighter[reference]:
+            x[completing, reference] = completion[completing, best[reference]]
 
 
 def pair_bounds(
@@ -223,6 +237,7 @@ def pair_bounds(
     *,
     wander: float,
     looks: int,
+    rate_limit: float = RATE_LIMIT,
 ) -> NDArray[np.float64]:
     """Return upper[i, j, knot] of d_j - d_i from the points of each pair alone.
 
@@ -239,6 +254,8 @@ def pair_bounds(
     looks
         Points of each pair that are looked at for a knot; wander makes those far away
         matter little, and leaving some out is sound.
+    rate_limit
+        Largest rate of d_j - d_i.
 
     Notes
     -----
@@ -259,6 +276,7 @@ def pair_bounds(
                 high=high[i] + loose[i],
                 back=away[:, i],
                 low=-high[:, i] - loose[:, i],
+                rate_limit=rate_limit,
             )
             upper[i, i, m] = 0.0
     return upper
@@ -281,9 +299,10 @@ def _bound_at(
     high: NDArray[np.float64],
     back: NDArray[np.float64],
     low: NDArray[np.float64],
+    rate_limit: float,
 ) -> NDArray[np.float64]:
     """Return the least upper bound of each pair [j] at one knot."""
-    bound = (high + RATE_LIMIT * np.abs(away)).min(axis=1)
+    bound = (high + rate_limit * np.abs(away)).min(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         before, after = away[:, :, None], away[:, None, :]
         part = before / (before - after)

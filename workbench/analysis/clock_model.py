@@ -1,40 +1,48 @@
 """The clock model: reads what rendezvous prove, writes the tables ``model.clock*``.
 
-Suspends: CLOCK_MONOTONIC stands still while the machine sleeps and CLOCK_BOOTTIME
-does not, so a jump of their difference between two readings cuts a host's clock in
-three: what was before, the second or so in which it slept (no instant of it can be
-placed), and what came after.  Each part is a clock of its own.
-
-Not done here: the relation of MONOTONIC to MONOTONIC_RAW would take NTP's slew out
-before the wander is fitted.  The band is proved without it, only wider, since the
-wander that it would remove is allowed for instead.
+Rendezvous bound clocks against each other; so do messages of NCCL and TCP packets that
+were imported.  Slew that the readings of MONOTONIC_RAW show is taken out first
+(``clock_slew``), and what hosts state about their wall clocks narrows the bands that
+rendezvous proved (``clock_stated``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from workbench.analysis import clock_solver, clock_summary, clock_tables, model_rows
+from workbench.analysis import (
+    clock_solver,
+    clock_stated,
+    clock_summary,
+    clock_tables,
+    model_rows,
+    wall_clock,
+)
 from workbench.analysis.clock_bounds import Constraints
-from workbench.analysis.clock_tables import HostClock
+from workbench.analysis.clock_parts import Jump, host_clocks
 from workbench.analysis.released_together import release_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import polars as pl
     from numpy.typing import NDArray
 
+    from workbench.analysis.clock_parts import HostClock
     from workbench.analysis.clock_solver import Solution
+    from workbench.analysis.clock_stated import FalseStatement
     from workbench.store.case import Case
 
 READS = (
     "clock_bound",
     "clock_message",
+    "clock_packet",
     "clock_last",
     "clock_call",
+    "model.late_attach",
     "host",
     "stg_clock_reading",
 )
@@ -43,14 +51,9 @@ WRITES = (
     "clock_pair",
     "released_together",
     "clock_contradiction",
+    "clock_jump",
     "clock_summary",
 )
-
-SUSPEND_NS = 1_000_000
-"""Smallest growth of BOOTTIME over MONOTONIC that is taken for a suspend."""
-
-READING_DRIFT = 200e-6
-"""What the difference may grow without one, a second: rates of an edited clock."""
 
 BOUNDS = """
     with bound as (
@@ -67,12 +70,23 @@ BOUNDS = """
                 || '/' || message_seq as rendezvous
         from clock_message
     ),
+    packet as (
+        select
+            *,
+            'packet/' || import_id || '/' || packet_seq || '/' || packet_ack || '/'
+                || packet_flags as packet
+        from clock_packet
+    ),
     every as (
         select * from bound
         union all
         select rendezvous, send_host_id, send_ns, null, false from message
         union all
         select rendezvous, receive_host_id, null, receive_ns, false from message
+        union all
+        select packet, send_host_id, send_ns, null, false from packet
+        union all
+        select packet, receive_host_id, null, receive_ns, false from packet
     )
     select dense_rank() over (order by rendezvous) as number, *
     from every
@@ -80,83 +94,60 @@ BOUNDS = """
 """
 
 
+METHODS = """
+    select host_id, 'rendezvous' as method, 1 as place from clock_bound
+    union
+    select unnest([send_host_id, receive_host_id]), 'rendezvous', 1 from clock_message
+    union
+    select host_id, 'shift proved', 2 from model.late_attach where shift is not null
+    union
+    select unnest([send_host_id, receive_host_id]), 'packets', 3 from clock_packet
+    order by host_id, place
+"""
+
+
 def run(case: Case) -> None:
     """Compute the clock tables of a case."""
-    clocks = host_clocks(
-        case.frame("select * from host order by host_name, host_id"),
-        case.frame("select * from stg_clock_reading order by host_id, monotonic_ns"),
+    readings = case.frame(
+        "select * from stg_clock_reading order by host_id, monotonic_ns"
+    )
+    clocks, jumps = host_clocks(
+        case.frame("select * from host order by host_name, host_id"), readings
     )
     bound = case.frame(BOUNDS)
     constraints, exits = constraints_of(bound, clocks)
-    extents = [None if clock.is_cut_off else clock.extent for clock in clocks]
-    solution = clock_solver.solve(constraints, extents=extents)
-    _write(case, solution, clocks, exits)
-
-
-def host_clocks(hosts: pl.DataFrame, readings: pl.DataFrame) -> list[HostClock]:
-    """Return the clocks of all hosts, those of suspended hosts in parts.
-
-    Parameters
-    ----------
-    hosts
-        Rows of the view ``host``, in the order in which ties between references are
-        settled.
-    readings
-        Rows of ``stg_clock_reading``, by host and time.
-    """
-    clocks: list[HostClock] = []
-    for host in hosts.iter_rows(named=True):
-        mine = readings.filter(readings["host_id"] == host["host_id"])
-        cuts = suspends(
-            mine["monotonic_ns"].to_numpy(),
-            mine["boottime_ns"].to_numpy(),
-            mine["bracket_ns"].to_numpy(),
-        )
-        clocks.extend(_parts_of(host, cuts))
-    return clocks
-
-
-def suspends(
-    monotonic_ns: NDArray[Any], boottime_ns: NDArray[Any], bracket_ns: NDArray[Any]
-) -> list[tuple[int, int]]:
-    """Return between which readings (MONOTONIC) the host was suspended."""
-    known = ~(
-        np.isnan(monotonic_ns.astype(float)) | np.isnan(boottime_ns.astype(float))
+    solution = clock_solver.solve(
+        constraints,
+        extents=[_straight_extent(clock) for clock in clocks],
+        foreign=[clock.is_foreign for clock in clocks],
     )
-    monotonic, boottime = monotonic_ns[known], boottime_ns[known]
-    bracket = np.nan_to_num(bracket_ns[known].astype(float))
-    slept = np.diff(boottime - monotonic)
-    allowed = SUSPEND_NS + bracket[1:] + bracket[:-1]
-    allowed = allowed + READING_DRIFT * np.diff(monotonic)
-    return [
-        (int(monotonic[at]), int(monotonic[at + 1]) + 1)
-        for at in np.flatnonzero(slept > allowed)
-    ]
+    walls = wall_clock.by_host(readings)
+    groups, false = [], []
+    for group in solution.groups:
+        narrower, dropped = clock_stated.narrowed(group, clocks, walls)
+        groups.append(narrower)
+        false.extend(dropped)
+    solution = replace(solution, groups=tuple(groups))
+    methods = _methods(case, clocks)
+    _write(case, solution, clocks, exits, methods)
+    _write_faults(case, solution, clocks, false, jumps)
 
 
-def _parts_of(
-    host: dict[str, Any], cuts: Sequence[tuple[int, int]]
-) -> Iterable[HostClock]:
-    """Return the parts of one host's clock: between the cuts, and the cuts."""
-    edges: list[tuple[int | None, int | None, bool]] = []
-    begin: int | None = None
-    for cut_from, cut_to in cuts:
-        edges += [(begin, cut_from, False), (cut_from, cut_to, True)]
-        begin = cut_to
-    edges.append((begin, None, False))
-    for segment, (from_ns, to_ns, is_cut_off) in enumerate(edges):
-        low, high = host["start_ns"], host["stop_ns"]
-        low = low if from_ns is None else max(low, from_ns)
-        high = high if to_ns is None else min(high, to_ns)
-        yield HostClock(
-            host_id=host["host_id"],
-            host_name=host["host_name"],
-            segment=segment,
-            from_ns=from_ns,
-            to_ns=to_ns,
-            extent=(low, high) if low < high else None,
-            is_cut_off=is_cut_off,
-        )
+def _straight_extent(clock: HostClock) -> tuple[int, int] | None:
+    """Return begin and end of the captures of a clock, slew taken out."""
+    if clock.is_cut_off or clock.extent is None:
+        return None
+    low, high = clock.straight(np.array(clock.extent, dtype=np.int64))[0].tolist()
+    return low, high
+
+
+def _methods(case: Case, clocks: Sequence[HostClock]) -> list[str]:
+    """Return by what each clock is bounded, in words."""
+    kinds = case.frame(METHODS)
+    words: dict[int, list[str]] = {}
+    for host_id, method, _ in kinds.iter_rows():
+        words.setdefault(host_id, []).append(method)
+    return [", ".join(words.get(clock.host_id, ["rendezvous"])) for clock in clocks]
 
 
 def constraints_of(
@@ -178,6 +169,13 @@ def constraints_of(
     of_completion = _clock_of(host, completion, clocks)
     has_arrival &= of_arrival >= 0
     has_completion &= of_completion >= 0
+    arrival, completion = (
+        _straight(time, of, clocks, loosen)
+        for time, of, loosen in (
+            (arrival, of_arrival, -1),
+            (completion, of_completion, 1),
+        )
+    )
     number = bound["number"].to_numpy().astype(np.int64)
     together = has_arrival & has_completion & (of_arrival == of_completion)
     only_arrival = has_arrival & ~together
@@ -214,6 +212,22 @@ def _times(
     return column.fill_null(0).to_numpy().astype(np.int64), known
 
 
+def _straight(
+    time: NDArray[np.int64],
+    of: NDArray[np.int64],
+    clocks: Sequence[HostClock],
+    loosen: int,
+) -> NDArray[np.int64]:
+    """Return times with the slew taken out, moved by its error to the safe side."""
+    straight = time.copy()
+    for index, clock in enumerate(clocks):
+        if clock.slew is not None:
+            mine = of == index
+            without, error = clock.straight(time[mine])
+            straight[mine] = without + loosen * error
+    return straight
+
+
 def _clock_of(
     host: NDArray[np.int64], time: NDArray[np.int64], clocks: Sequence[HostClock]
 ) -> NDArray[np.int64]:
@@ -234,11 +248,13 @@ def _write(
     solution: Solution,
     clocks: Sequence[HostClock],
     exits: Constraints,
+    methods: Sequence[str],
 ) -> None:
     alone = [clock_tables.alone_rows(clocks[at]) for at in solution.alone]
     groups = solution.groups
     tables = {
-        "clock": [clock_tables.clock_rows(group, clocks) for group in groups] + alone,
+        "clock": [clock_tables.clock_rows(group, clocks, methods) for group in groups]
+        + alone,
         "clock_pair": [clock_tables.pair_rows(group, clocks) for group in groups],
         "released_together": [
             rows for group in groups if (rows := release_rows(group, exits, clocks))
@@ -248,11 +264,6 @@ def _write(
     for name, parts in tables.items():
         if parts:
             model_rows.replace_rows(case, name, clock_tables.concatenate(parts))
-    model_rows.replace_rows(
-        case,
-        "clock_contradiction",
-        clock_summary.contradiction_rows(solution.contradictions, clocks),
-    )
     last = case.frame("select * from clock_last")
     skipped = case.frame(
         "select host_id, reason, count(*) as call_count from clock_call"
@@ -261,5 +272,28 @@ def _write(
     model_rows.replace_rows(
         case,
         "clock_summary",
-        clock_summary.summary_rows(solution, clocks, last=last, skipped=skipped),
+        clock_summary.summary_rows(
+            solution, clocks, methods, last=last, skipped=skipped
+        ),
+    )
+
+
+def _write_faults(
+    case: Case,
+    solution: Solution,
+    clocks: Sequence[HostClock],
+    false: Sequence[FalseStatement],
+    jumps: Sequence[Jump],
+) -> None:
+    """Write what contradicts, and when wall clocks were set and hosts slept."""
+    model_rows.replace_rows(
+        case,
+        "clock_contradiction",
+        clock_summary.contradiction_rows(solution.contradictions, false, clocks),
+    )
+    names = [each.name for each in fields(Jump)]
+    model_rows.replace_rows(
+        case,
+        "clock_jump",
+        {name: [getattr(jump, name) for jump in jumps] for name in names},
     )

@@ -67,7 +67,7 @@ class Fineness:
 
 
 FINENESS = (
-    Fineness(hosts=2, knots=257, windows=512, looks=32),
+    Fineness(hosts=2, knots=257, windows=512, looks=64),
     Fineness(hosts=8, knots=65, windows=256, looks=32),
     Fineness(hosts=32, knots=33, windows=128, looks=24),
     Fineness(hosts=2**31, knots=17, windows=64, looks=16),
@@ -97,6 +97,9 @@ class Group:
     """First and last constraint, common time less the origin."""
 
     rendezvous_counts: NDArray[np.int64]
+
+    is_narrowed: NDArray[np.bool_] | None = None
+    """Clocks whose bands rest on stated wall clocks too."""
 
     def middle(self) -> NDArray[np.float64]:
         """Return the middle of each clock's band to the reference [clock, knot]."""
@@ -133,7 +136,10 @@ class Solution:
 
 
 def solve(
-    constraints: Constraints, *, extents: Sequence[tuple[int, int] | None]
+    constraints: Constraints,
+    *,
+    extents: Sequence[tuple[int, int] | None],
+    foreign: Sequence[bool] | None = None,
 ) -> Solution:
     """Return all groups of clocks with their closed bounds.
 
@@ -145,6 +151,8 @@ def solve(
     extents
         For each clock the own times between which bounds are wanted (the capture's),
         or None where the matched interval is enough.
+    foreign
+        Clocks of imported files, of which nobody knows what keeps them.
     """
     groups: list[Group] = []
     alone: list[int] = []
@@ -155,7 +163,10 @@ def solve(
         if len(clocks) == 1:
             alone.append(clocks[0])
             continue
-        found = _solve_group(constraints, clocks, extents)
+        limit = clock_bounds.RATE_LIMIT
+        if foreign and any(foreign[clock] for clock in clocks):
+            limit = clock_bounds.FOREIGN_RATE_LIMIT
+        found = _solve_group(replace(constraints, rate_limit=limit), clocks, extents)
         if isinstance(found, Contradiction):
             contradictions.append(found)
             alone.extend(found.separated)
@@ -219,7 +230,7 @@ def _solve_group(
     inner = np.linspace(matched[0], max(matched[1], matched[0] + 1.0), fineness.knots)
     ends = _ends(lines, [extents[clock] for clock in clocks], origin_ns)
     knots = _knots(inner, ends)
-    points = Points.of(mine, times, fineness)
+    points = Points.of(mine, times, fineness, reference)
     wander, open_bounds = _wander(points, knots)
     if wander is None:
         return contradiction(
@@ -286,22 +297,36 @@ class Points:
     y: NDArray[np.float64]
     at: NDArray[np.float64]
     looks: int
+    rate_limit: float
 
     @classmethod
     def of(
-        cls, constraints: Constraints, times: CommonTimes, fineness: Fineness
+        cls,
+        constraints: Constraints,
+        times: CommonTimes,
+        fineness: Fineness,
+        reference: int,
     ) -> Points:
         """Return the tightest points of windows of equal counts."""
         windows = min(fineness.windows, len(np.unique(constraints.rendezvous)))
-        x, y, at = clock_bounds.tightest_points(constraints, times, windows=windows)
-        return cls(x=x, y=y, at=at, looks=fineness.looks)
+        x, y, at = clock_bounds.tightest_points(
+            constraints, times, windows=windows, reference=reference
+        )
+        limit = constraints.rate_limit
+        return cls(x=x, y=y, at=at, looks=fineness.looks, rate_limit=limit)
 
     def bounds(
         self, knots: NDArray[np.float64], *, wander: float
     ) -> NDArray[np.float64]:
         """Return the upper bounds of each pair at the knots, not closed."""
         return clock_bounds.pair_bounds(
-            self.x, self.y, self.at, knots, wander=wander, looks=self.looks
+            self.x,
+            self.y,
+            self.at,
+            knots,
+            wander=wander,
+            looks=self.looks,
+            rate_limit=self.rate_limit,
         )
 
 
@@ -312,7 +337,7 @@ def bounds(
     upper = close(points.bounds(knots, wander=wander))
     for _ in range(ROUNDS - 1):
         x = np.broadcast_to(knots, upper.shape)
-        known = Points(x=x, y=upper, at=knots, looks=points.looks)
+        known = replace(points, x=x, y=upper, at=knots)
         again = known.bounds(knots, wander=wander)
         upper = close(np.minimum(upper, again))
     return upper

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from workbench.analysis.clock_closure import Contradiction
+    from workbench.analysis.clock_parts import HostClock
     from workbench.analysis.clock_solver import Group, Solution
-    from workbench.analysis.clock_tables import HostClock
+    from workbench.analysis.clock_stated import FalseStatement
 
 WIDE_NS = 1_000_000
 """A band beyond +-1 ms is called wide: lateness that matters fits into it."""
@@ -60,6 +61,7 @@ Row = dict[str, Any]
 def summary_rows(
     solution: Solution,
     clocks: Sequence[HostClock],
+    methods: Sequence[str],
     *,
     last: pl.DataFrame,
     skipped: pl.DataFrame,
@@ -72,6 +74,8 @@ def summary_rows(
         Groups, clocks alone and contradictions.
     clocks
         All clocks of the case.
+    methods
+        What bounds each clock.
     last
         Rows of the view ``clock_last``.
     skipped
@@ -79,7 +83,9 @@ def summary_rows(
     """
     rows = [_alone_row(clocks[at], skipped) for at in solution.alone]
     for group in solution.groups:
-        rows += [_group_row(group, place, clocks, last) for place in _places(group)]
+        rows += [
+            _group_row(group, place, clocks, methods, last) for place in _places(group)
+        ]
     separated = {at for each in solution.contradictions for at in each.separated}
     for row, at in zip(rows, solution.alone, strict=False):
         if at in separated:
@@ -138,13 +144,16 @@ def _why_alone(clock: HostClock, skipped: pl.DataFrame) -> str:
 
 
 def _group_row(
-    group: Group, place: int, clocks: Sequence[HostClock], last: pl.DataFrame
+    group: Group,
+    place: int,
+    clocks: Sequence[HostClock],
+    methods: Sequence[str],
+    last: pl.DataFrame,
 ) -> Row:
     clock = clocks[group.clocks[place]]
     reference = clocks[group.clocks[group.reference]]
-    offset, error, own = _at_three(group, place)
+    offset, error, own = _at_three(group, place, clocks)
     state, reason = _state(group, place, clocks, last, round(error[1]))
-    is_reference = place == group.reference
     return {
         "host_id": clock.host_id,
         "segment": clock.segment,
@@ -154,7 +163,7 @@ def _group_row(
         "reference_name": reference.host_name,
         "state": state,
         "reason": reason,
-        "method": "reference" if is_reference else "rendezvous",
+        "method": clock_tables.method_of(group, place, methods),
         "constraint_count": int(group.rendezvous_counts[place]),
         "last_ratio": _last_ratio(clock, last),
         "rate": (offset[2] - offset[0]) / max(own[2] - own[0], 1),
@@ -168,18 +177,24 @@ def _group_row(
     }
 
 
-def _at_three(group: Group, place: int) -> tuple[list[int], list[int], list[int]]:
+def _at_three(
+    group: Group, place: int, clocks: Sequence[HostClock]
+) -> tuple[list[int], list[int], list[int]]:
     """Return offset, error and own time at start, middle and end of what matched."""
+    clock = clocks[group.clocks[place]]
+    reference = clocks[group.clocks[group.reference]]
     at = np.rint(np.array([group.matched[0], sum(group.matched) / 2, group.matched[1]]))
     middle = np.interp(at, group.knots, group.middle()[place])
     half = np.interp(at, group.knots, group.half_width()[place])
     between = float(group.between_knots().max()) if place != group.reference else 0.0
     common = group.origin_ns + at.astype(np.int64)
-    own = group.lines[place].own(common)
-    offset = common - own + np.rint(middle).astype(np.int64)
+    own = clock.bent(group.lines[place].own(common))
+    cluster = reference.bent(common + np.rint(middle).astype(np.int64))
     error = np.ceil(half).astype(np.int64)
     error[1] += round(between) if _is_between(group, at[1]) else 0
-    return offset.tolist(), error.tolist(), own.tolist()
+    if place != group.reference:
+        error += clock.straight(own)[1] + reference.straight(cluster)[1]
+    return (cluster - own).tolist(), error.tolist(), own.tolist()
 
 
 def _is_between(group: Group, at: float) -> bool:
@@ -224,20 +239,43 @@ def _state(
 
 
 def contradiction_rows(
-    contradictions: Sequence[Contradiction], clocks: Sequence[HostClock]
+    contradictions: Sequence[Contradiction],
+    false: Sequence[FalseStatement],
+    clocks: Sequence[HostClock],
 ) -> dict[str, list[Any]]:
     """Return the rows of ``model.clock_contradiction``."""
+    rows: list[Row] = [
+        {
+            "kind": "rendezvous",
+            "clocks": each.clocks,
+            "separated": each.separated,
+            "time_of": each.time_of,
+            "at_ns": each.at_ns,
+            "excess_ns": each.excess_ns,
+        }
+        for each in contradictions
+    ]
+    rows += [
+        {
+            "kind": "stated wall clock",
+            "clocks": tuple(dict.fromkeys((each.clock, each.against))),
+            "separated": (),
+            "time_of": each.time_of,
+            "at_ns": each.at_ns,
+            "excess_ns": each.excess_ns,
+        }
+        for each in false
+    ]
     return {
-        "contradiction_id": list(range(1, len(contradictions) + 1)),
-        "host_ids": [[clocks[at].host_id for at in c.clocks] for c in contradictions],
-        "host_names": [
-            [clocks[at].host_name for at in c.clocks] for c in contradictions
-        ],
+        "contradiction_id": list(range(1, len(rows) + 1)),
+        "kind": [row["kind"] for row in rows],
+        "host_ids": [[clocks[at].host_id for at in row["clocks"]] for row in rows],
+        "host_names": [[clocks[at].host_name for at in row["clocks"]] for row in rows],
         "separated_host_ids": [
-            [clocks[at].host_id for at in c.separated] for c in contradictions
+            [clocks[at].host_id for at in row["separated"]] for row in rows
         ],
-        "time_of_host_id": [clocks[c.time_of].host_id for c in contradictions],
-        "at_ns": [c.at_ns for c in contradictions],
-        "excess_ns": [c.excess_ns for c in contradictions],
-        "wander_ppb": [round(WANDER_LIMIT * 1e9) for _ in contradictions],
+        "time_of_host_id": [clocks[row["time_of"]].host_id for row in rows],
+        "at_ns": [row["at_ns"] for row in rows],
+        "excess_ns": [row["excess_ns"] for row in rows],
+        "wander_ppb": [round(WANDER_LIMIT * 1e9) for _ in rows],
     }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from workbench.analysis.clock_parts import HostClock
     from workbench.analysis.clock_solver import Group
 
 OPEN_NS = 10**17
@@ -34,21 +35,16 @@ ROUNDING_NS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HostClock:
-    """A host's clock, or the part of it between two suspends."""
+class Track:
+    """A clock's knots in its own and in cluster time, straight between two."""
 
-    host_id: int
-    host_name: str
-    segment: int
-    from_ns: int | None
-    """Begin of the part in host time; None: open."""
+    own: NDArray[np.int64]
+    cluster: NDArray[np.int64]
+    interval: NDArray[np.int64]
+    """Interval of the group's knots in which each interval of these lies."""
 
-    to_ns: int | None
-    extent: tuple[int, int] | None
-    """Begin and end of the captures in it, host time."""
-
-    is_cut_off: bool = False
-    """Time in which a suspend fell, so that no instant of it can be placed."""
+    bent_ns: NDArray[np.int64]
+    """What straightening its MONOTONIC and the reference's may be off."""
 
 
 def group_id(clock: HostClock) -> int:
@@ -60,7 +56,9 @@ def group_id(clock: HostClock) -> int:
     return clock.host_id if clock.segment == 0 else -clock.host_id - clock.segment
 
 
-def clock_rows(group: Group, clocks: Sequence[HostClock]) -> dict[str, NDArray[Any]]:
+def clock_rows(
+    group: Group, clocks: Sequence[HostClock], methods: Sequence[str]
+) -> dict[str, NDArray[Any]]:
     """Return the rows of ``model.clock`` of one group.
 
     Parameters
@@ -69,43 +67,75 @@ def clock_rows(group: Group, clocks: Sequence[HostClock]) -> dict[str, NDArray[A
         Solved group.
     clocks
         All clocks of the case, as the group's indices count them.
+    methods
+        What bounds each clock.
     """
     middle = group.middle()
-    half = group.half_width()
-    errors = _interval_errors(half, group.between_knots())
-    rows = [
-        line_rows(
+    errors = _interval_errors(group.half_width(), group.between_knots())
+    rows = []
+    for place, at in enumerate(group.clocks):
+        track = track_of(group, place, clocks, middle[place])
+        part = line_rows(
             clocks[at],
-            own=own_knots(group, place),
-            cluster=cluster_knots(group, middle[place]),
-            error_ns=errors[place],
+            own=track.own,
+            cluster=track.cluster,
+            error_ns=errors[place][track.interval] + track.bent_ns,
             is_reference=place == group.reference,
         )
-        for place, at in enumerate(group.clocks)
-    ]
-    for place, part in enumerate(rows):
         count = len(part["host_id"])
-        is_reference = place == group.reference
-        method = "reference" if is_reference else "rendezvous"
+        method = method_of(group, place, methods)
         part["method"] = np.array([method] * count, dtype=object)
         part["constraint_count"] = np.full(count, group.rendezvous_counts[place])
         part["clock_group_id"] = np.full(count, _group_id_of(group, clocks))
         part["wander_ppb"] = np.full(count, round(group.wander * 1e9))
+        rows.append(part)
     return concatenate(rows)
+
+
+def method_of(group: Group, place: int, methods: Sequence[str]) -> str:
+    """Return how the band of one clock of a group is known."""
+    if place == group.reference:
+        return "reference"
+    method = methods[group.clocks[place]]
+    is_narrowed = group.is_narrowed is not None and group.is_narrowed[place]
+    return f"{method}, stated wall clocks" if is_narrowed else method
 
 
 def _group_id_of(group: Group, clocks: Sequence[HostClock]) -> int:
     return group_id(clocks[group.clocks[group.reference]])
 
 
-def own_knots(group: Group, place: int) -> NDArray[np.int64]:
-    """Return the knots in the own time of one clock."""
-    return group.lines[place].own(_common_knots(group))
+def track_of(
+    group: Group, place: int, clocks: Sequence[HostClock], line: NDArray[np.float64]
+) -> Track:
+    """Return the knots of a clock that lies `line` off its rough line at the group's.
 
-
-def cluster_knots(group: Group, line: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the cluster times of the knots of a clock that lies `line` off."""
-    return _common_knots(group) + np.rint(line).astype(np.int64)
+    Between them own and cluster time are straight: where MONOTONIC of either host was
+    slewed, its bends are knots too.
+    """
+    clock = clocks[group.clocks[place]]
+    reference = clocks[group.clocks[group.reference]]
+    common = _common_knots(group)
+    at = [common]
+    if clock.slew is not None:
+        at.append(group.lines[place].common(clock.slew.straight_knots()))
+    if reference.slew is not None:
+        at.append(reference.slew.straight_knots())
+    every = np.unique(np.concatenate(at))
+    every = every[(every >= common[0]) & (every <= common[-1])]
+    off = np.interp((every - group.origin_ns).astype(np.float64), group.knots, line)
+    own = clock.bent(group.lines[place].own(every))
+    cluster = reference.bent(every + np.rint(off).astype(np.int64))
+    rises = np.append(True, (np.diff(own) > 0) & (np.diff(cluster) > 0))
+    own, cluster, every = own[rises], cluster[rises], every[rises]
+    interval = np.searchsorted(common, every[:-1], side="right") - 1
+    bent = clock.straight(own)[1] + reference.straight(cluster)[1]
+    return Track(
+        own=own,
+        cluster=cluster,
+        interval=np.clip(interval, 0, len(common) - 2),
+        bent_ns=np.maximum(bent[:-1], bent[1:]),
+    )
 
 
 def _common_knots(group: Group) -> NDArray[np.int64]:
@@ -199,7 +229,10 @@ def pair_rows(group: Group, clocks: Sequence[HostClock]) -> dict[str, NDArray[An
         half = group.half_width()
         at_knots = half[:, None] + half[None]
     error = _interval_errors(at_knots, group.between_knots())
-    bounds = _common_knots(group)
+    bent = np.array([_largest_bend_error(clocks[at]) for at in group.clocks])
+    error += (bent[:, None] + bent[None] + bent[group.reference])[..., None]
+    reference = clocks[group.clocks[group.reference]]
+    bounds = reference.bent(_common_knots(group))
     starts = np.concatenate([[-FAR_NS], bounds[1:-1]])
     ends = np.concatenate([bounds[1:-1], [FAR_NS]])
     one, other = np.nonzero(~np.eye(count, dtype=bool))
@@ -226,16 +259,22 @@ def cluster_extent(
 ) -> tuple[int, int]:
     """Return between which cluster times a clock (a part of a host's) holds."""
     clock = clocks[group.clocks[place]]
+    reference = clocks[group.clocks[group.reference]]
     line = group.lines[place]
     middle = group.middle()[place]
 
     def cluster(own_ns: int | None, far: int, at: int) -> int:
         if own_ns is None:
             return far
-        common = line.common(np.array([own_ns]))
-        return int(common[0]) + round(middle[at])
+        straight, _ = clock.straight(np.array([own_ns]))
+        common = line.common(straight) + round(middle[at])
+        return int(reference.bent(common)[0])
 
     return cluster(clock.from_ns, -FAR_NS, 0), cluster(clock.to_ns, FAR_NS, -1)
+
+
+def _largest_bend_error(clock: HostClock) -> int:
+    return 0 if clock.slew is None else int(np.ceil(clock.slew.error_ns.max()))
 
 
 def concatenate(parts: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:

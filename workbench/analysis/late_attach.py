@@ -19,11 +19,11 @@ import polars as pl
 
 from workbench.analysis import model_rows, shift_search, wall_clock
 from workbench.analysis.shift_search import Calls, ShiftSearch, WallLimit
-from workbench.analysis.wall_clock import WallReadings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from workbench.analysis.wall_clock import WallReadings
     from workbench.store.case import Case
 
 READS = ("_collective_span", "clock_rule", "stg_clock_reading")
@@ -130,10 +130,7 @@ class Attachment:
 def run(case: Case) -> None:
     """Compute ``model.late_attach`` of a case."""
     readings = case.frame("select * from stg_clock_reading order by host_id")
-    walls = {
-        int(host_id): WallReadings.of(rows)
-        for (host_id,), rows in readings.group_by("host_id")
-    }
+    walls = wall_clock.by_host(readings)
     rows = [
         row
         for (name,), calls in numbered(case.frame(CALLS)).group_by(

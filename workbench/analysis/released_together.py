@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from workbench.analysis.clock_bounds import Constraints
+    from workbench.analysis.clock_parts import HostClock
     from workbench.analysis.clock_solver import Group
-    from workbench.analysis.clock_tables import HostClock
 
 EXITS_A_WINDOW = 15
 """Exits whose median is one point of the line."""
@@ -68,16 +68,18 @@ def release_rows(
         if place not in lines:
             continue
         line = lines[place]
+        track = clock_tables.track_of(group, place, clocks, line.at_knots)
+        error = np.full(len(track.own) - 1, np.ceil(line.error_ns), np.int64)
         rows = clock_tables.line_rows(
             clocks[at],
-            own=clock_tables.own_knots(group, place),
-            cluster=clock_tables.cluster_knots(group, line.at_knots),
-            error_ns=np.full(len(group.knots) - 1, np.ceil(line.error_ns), np.int64),
+            own=track.own,
+            cluster=track.cluster,
+            error_ns=error + track.bent_ns,
             is_reference=place == group.reference,
         )
         if place != group.reference:
-            inside = is_inside(group, place, line)
-            ends = clock_tables.own_knots(group, place)[1:-1]
+            inside = is_inside(group, place, line)[track.interval]
+            ends = track.own[1:-1]
             keep = inside[np.searchsorted(ends, rows["from_ns"], side="right")]
             rows = {name: values[keep] for name, values in rows.items()}
         parts.append(_named(rows, group, clocks, place, line))

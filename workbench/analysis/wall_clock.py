@@ -26,14 +26,6 @@ UNSYNCHRONISED = 0x0040
 HOUR_NS = 3_600_000_000_000
 """What an unsynchronised wall clock may be off: most are set wrong by whole hours."""
 
-COLUMNS = (
-    "monotonic_ns",
-    "realtime_ns",
-    "bracket_ns",
-    "adjtime_status",
-    "adjtime_maxerror_us",
-)
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WallReadings:
@@ -73,6 +65,14 @@ class WallReadings:
         """Return least and largest REALTIME less MONOTONIC, errors allowed for."""
         ahead = self.realtime_ns - self.monotonic_ns
         return int((ahead - self.error_ns).min()), int((ahead + self.error_ns).max())
+
+
+def by_host(readings: pl.DataFrame) -> dict[int, WallReadings]:
+    """Return the readings of each host in rows of ``stg_clock_reading``."""
+    return {
+        int(host_id): WallReadings.of(rows)
+        for (host_id,), rows in readings.group_by("host_id")
+    }
 
 
 def limit(base: WallReadings | None, other: WallReadings | None) -> WallLimit | None:

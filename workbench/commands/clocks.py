@@ -7,6 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 import workbench.analysis  # noqa: F401 -- registers the models, which the views read
 from workbench.commands.exit_code import ExitCode
 from workbench.commands.output import FORMATS, PAGE_WIDTH, emit, plain
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    import polars as pl
+    from workbench.store.case import Case
 
 NAME = "clocks"
 HELP = "print each host's clock offset, drift and band, and how they are known"
@@ -27,7 +29,43 @@ EXAMPLES = (
     'coldtrace query late.duckdb "from clock_last"',
 )
 
-SUMMARY = "select * from model.clock_summary order by host_name, host_id, segment"
+SUMMARY = """
+    with jump as (
+        select
+            host_id,
+            coalesce(list(jump_ns order by from_ns) filter (kind = 'step'), [])
+                as step_ns,
+            coalesce(list(jump_ns order by from_ns) filter (kind = 'suspend'), [])
+                as suspend_ns
+        from model.clock_jump
+        group by host_id
+    ),
+    late as (
+        select
+            host_id,
+            list(distinct shift order by shift) filter (shift is not null) as shifts,
+            list(distinct state order by state) filter (shift is null) as unmatched
+        from model.late_attach
+        group by host_id
+    )
+    select
+        s.*,
+        coalesce(j.step_ns, []) as step_ns,
+        coalesce(j.suspend_ns, []) as suspend_ns,
+        coalesce(l.shifts, []) as late_attach_shifts,
+        coalesce(l.unmatched, []) as late_attach_unmatched
+    from model.clock_summary as s
+    left join jump as j on s.host_id = j.host_id
+    left join late as l on s.host_id = l.host_id
+    order by s.host_name, s.host_id, s.segment
+"""
+JUMPS = "select * from model.clock_jump order by from_ns"
+LATE = """
+    select host_id, state, shift, reason, count(*) as process_count
+    from model.late_attach
+    group by all
+    order by all
+"""
 CONTRADICTIONS = "select * from model.clock_contradiction order by contradiction_id"
 
 UNITS = ((1e9, "s", 6), (1e6, "ms", 3), (1e3, "us", 1))
@@ -52,16 +90,17 @@ def run(args: argparse.Namespace) -> int:
     with open_case(args.case) as case:
         open_library(case)
         summary = case.frame(SUMMARY)
-        contradictions = case.frame(CONTRADICTIONS)
+        lines = list(report(case)) if args.format == "table" else []
     if args.format == "table":
-        sys.stdout.writelines(line + "\n" for line in report(summary, contradictions))
+        sys.stdout.writelines(line + "\n" for line in lines)
     else:
         emit(summary, args.format)
     return ExitCode.OK
 
 
-def report(summary: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]:
-    """Return the lines that tell a person about every clock."""
+def report(case: Case) -> Iterator[str]:
+    """Return the lines that tell a person about every clock of a case."""
+    summary, jumps, late = (case.frame(sql) for sql in (SUMMARY, JUMPS, LATE))
     if summary.is_empty():
         yield "no hosts in this case"
         return
@@ -69,18 +108,69 @@ def report(summary: pl.DataFrame, contradictions: pl.DataFrame) -> Iterator[str]
         if number:
             yield ""
         yield from _paragraph(host)
-    for each in contradictions.iter_rows(named=True):
+        is_host = pl.col("host_id") == host["host_id"]
+        if host["segment"] == 0:
+            for jump in jumps.filter(is_host).iter_rows(named=True):
+                yield from _wrapped(jump["kind"], _jumped(jump))
+            for attached in late.filter(is_host).iter_rows(named=True):
+                yield from _wrapped("late", _attached(attached))
+    yield from _groups(summary)
+    for each in case.frame(CONTRADICTIONS).iter_rows(named=True):
+        yield ""
+        yield from _wrapped("against", _contradicted(each))
+
+
+def _jumped(jump: dict[str, Any]) -> str:
+    if jump["kind"] == "suspend":
+        slept = length(jump["jump_ns"])
+        return f"the host slept for {slept}; its clock is cut there"
+    way = "forward" if jump["jump_ns"] > 0 else "back"
+    by = length(abs(jump["jump_ns"]))
+    return f"the wall clock was set {way} by {by}; no event is on it, nothing moves"
+
+
+def _attached(late: dict[str, Any]) -> str:
+    of = f"recorder came late, {late['process_count']} communicators of its processes"
+    if late["shift"] is None:
+        return f"{of} are not matched ({late['state']}): {late['reason']}"
+    return f"{of} count {late['shift']} calls later ({late['state']}): {late['reason']}"
+
+
+def _groups(summary: pl.DataFrame) -> Iterator[str]:
+    """Return what says that not all times can be compared, where it is so."""
+    names: dict[int, list[str]] = {}
+    for host in summary.iter_rows(named=True):
+        names.setdefault(host["clock_group_id"], []).append(_name(host))
+    if len(names) > 1:
+        listed = "; ".join(", ".join(each) for each in names.values())
         yield ""
         yield from _wrapped(
-            "against",
-            f"the rendezvous of {' and '.join(each['host_names'])} contradict one "
-            f"another by {length(each['excess_ns'])}, whatever their clocks did",
+            "groups", f"times of these {len(names)} cannot be compared: {listed}"
         )
 
 
-def _paragraph(host: dict[str, Any]) -> Iterator[str]:
+def _contradicted(each: dict[str, Any]) -> str:
+    by = length(each["excess_ns"])
+    first, *others = each["host_names"]
+    if each["kind"] == "rendezvous":
+        return (
+            f"the rendezvous of {' and '.join(each['host_names'])} contradict one "
+            f"another by {by}, whatever their clocks did"
+        )
+    other = f"those of {others[0]} and the rendezvous" if others else "one another"
+    return (
+        f"{first}'s statements about its wall clock were dropped: they contradict "
+        f"{other} by {by}"
+    )
+
+
+def _name(host: dict[str, Any]) -> str:
     part = f", part {host['segment']}" if host["segment"] else ""
-    yield plain(f"{host['host_name'] or host['host_id']}{part}")
+    return f"{host['host_name'] or host['host_id']}{part}"
+
+
+def _paragraph(host: dict[str, Any]) -> Iterator[str]:
+    yield plain(_name(host))
     if host["state"] in ("alone", "contradicted"):
         yield from _wrapped("state", f"{host['state']}: {host['reason']}")
         return
@@ -118,7 +208,11 @@ def _sources(host: dict[str, Any]) -> str:
     of = f"; cluster time is {host['reference_name']}'s"
     if host["state"] == "reference":
         wander = of = ""
-    return f"{host['constraint_count']:,} rendezvous with other hosts{came}{wander}{of}"
+    what = host["method"] if host["state"] != "reference" else "rendezvous"
+    counted = "packets" if what == "packets" else "rendezvous"
+    how = "" if what == counted else f" ({what})"
+    met = f"{host['constraint_count']:,} {counted} with other hosts"
+    return f"{met}{how}{came}{wander}{of}"
 
 
 def _columns(label: str, cells: list[str]) -> str:

@@ -22,7 +22,7 @@ NAME = "import"
 HELP = "import files of other tools into a case"
 EXAMPLES = (
     "coldtrace import ops.duckdb straggler-ops trace-AR.parquet",
-    "coldtrace import late.duckdb straggler-ops first.parquet second.parquet",
+    "coldtrace import tcp.duckdb tcp-pairs tcp_events.csv",
     'coldtrace query ops.duckdb "from stg_imported_file"',
 )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from workbench.store.imports import Importer
 
-MODULES = {"straggler-ops": "straggler_ops"}
+MODULES = {"straggler-ops": "straggler_ops", "tcp-pairs": "tcp_pairs"}
 """Module of each kind; imported when it is asked for."""
 
 

@@ -24,6 +24,15 @@ IMPORT_TABLES = {
         "start_s": "DOUBLE",
         "duration_s": "DOUBLE",
     },
+    "imported_packet": {
+        "host_id": "INTEGER",
+        "host_name": "VARCHAR",
+        "time_ns": "BIGINT",
+        "direction": "VARCHAR",
+        "packet_seq": "VARCHAR",
+        "packet_ack": "VARCHAR",
+        "packet_flags": "VARCHAR",
+    },
 }
 """Columns of each table behind ``import_id``, as the files have them."""
 

@@ -1,0 +1,15 @@
+-- Wall clocks that were set and hosts that slept, as the clock readings show it.
+--
+-- A step moves no event, for none is on the wall clock. A suspend cuts the host's clock:
+-- what came before and after are placed apart.
+--
+-- grain:   host_id, kind, from_ns
+-- caveat:  readings are a second apart; a jump below a millisecond is not told
+--
+-- columns:
+--   host_id   INTEGER      host
+--   host_name VARCHAR      its name
+--   kind      VARCHAR      step or suspend
+--   from_ns   BIGINT   ns  last reading before it, host MONOTONIC
+--   to_ns     BIGINT   ns  first reading after it, exclusive
+--   jump_ns   BIGINT   ns  how far the wall clock was set forward, or how long it slept
