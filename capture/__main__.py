@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
     args = build_parser().parse_args(argv)
-    commands = {"record": _record, "seal": _seal, "verify": _verify, "show": _show}
+    commands = {
+        "doctor": _doctor,
+        "record": _record,
+        "seal": _seal,
+        "verify": _verify,
+        "show": _show,
+    }
     try:
         return commands[args.command](args)
     except CaptureError as error:
@@ -35,6 +41,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; the interpreter must not flush again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    from capture.doctor import text  # noqa: PLC0415 see _record
+    from capture.doctor.examination import Questions, examine  # noqa: PLC0415
+
+    questions = Questions(
+        pids=tuple(args.pid),
+        cgroups=tuple(args.cgroup),
+        libbpf=args.libbpf,
+        out_dir=args.output,
+    )
+    report = examine(questions)
+    shown = text.as_json(report) if args.format == "json" else text.as_text(report)
+    sys.stdout.write(shown)
+    return report.verdict.exit_code
 
 
 def _record(args: argparse.Namespace) -> int:

@@ -41,6 +41,15 @@ examples:
   coldtrace-capture record --pid 4711 --streams collective,off_cpu --no-seal
       two streams of one process; seal the spool later, without privilege
 """
+_DOCTOR_EXAMPLES = """\
+examples:
+  coldtrace-capture doctor
+      what can be recorded here, and which capabilities that takes
+  coldtrace-capture doctor --pid 4711 --libbpf /mnt/usb/libbpf.so.1
+      the same for one process, with a libbpf that was carried in
+  coldtrace-capture doctor --format json > doctor.json
+      for a program; exit status 0: all, 1: part, 5: facts and samples only
+"""
 _SEAL_EXAMPLES = """\
 examples:
   coldtrace-capture seal hosta-20261130T200000Z-c01d7ace.spool
@@ -100,6 +109,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_doctor(commands)
     _add_record(commands)
     _add_seal(commands)
     _add_verify(commands)
@@ -162,6 +172,24 @@ def _command(commands: Any, name: str, summary: str, epilog: str) -> Parser:  # 
         formatter_class=_formatter,
     )
     return parser
+
+
+def _add_doctor(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
+    parser = _command(
+        commands, "doctor", "say what can be recorded here", _DOCTOR_EXAMPLES
+    )
+    _many(parser, "--pid", int, "PID", "a process to look at")
+    _many(parser, "--cgroup", Path, "PATH", "a control group to look at")
+    parser.add_argument(
+        "--libbpf",
+        type=Path,
+        metavar="PATH",
+        help="libbpf to use instead of the host's",
+    )
+    _output(parser)
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="(%(default)s)"
+    )
 
 
 def _add_record(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type

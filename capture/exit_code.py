@@ -14,6 +14,9 @@ class ExitCode(IntEnum):
     FAILED = 1
     """It could not be done: nothing can be recorded here, the disk is full."""
 
+    PART = FAILED
+    """``doctor``: part of it can be recorded here."""
+
     USAGE = 2
     """The command line asks for something that there is not."""
 
@@ -22,6 +25,9 @@ class ExitCode(IntEnum):
 
     DAMAGED = 4
     """A bundle was verified and part of it is damaged."""
+
+    FACTS_ONLY = 5
+    """``doctor``: no event stream can be recorded here, facts and samples can."""
 
     INTERRUPTED = 130
     """Interrupted; a recording that is interrupted ends by itself and is done."""

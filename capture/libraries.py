@@ -42,7 +42,7 @@ KNOWN_IN_MAPS = re.compile(
 )
 """Finds a known library in the text of ``maps`` without parsing it."""
 
-_KIND_SYMBOLS = (
+KIND_SYMBOLS = (
     ("ncclAllReduce", "nccl"),
     ("MPI_Allreduce", "mpi"),
     ("cuLaunchKernel", "cuda"),
@@ -227,7 +227,7 @@ def _kind_by_symbols(fd: int) -> str:
     """Return the kind of a library under a foreign name, by what it offers."""
     with ElfFile.open(fd) as elf:
         functions = elf.functions()
-    return next((kind for name, kind in _KIND_SYMBOLS if name in functions), "other")
+    return next((kind for name, kind in KIND_SYMBOLS if name in functions), "other")
 
 
 def _open_mapped(pid: int, mapping: FileMapping) -> int | None:

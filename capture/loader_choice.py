@@ -29,6 +29,7 @@ def open_loader(options: RecordOptions, say: Callable[[str], None]) -> Loader:
         off_cpu_min_ns=options.off_cpu_min_ns,
         adopt_library_users=not (options.pids or options.cgroups),
         nested_driver_calls=options.probe_set == "full",
+        can_thin=options.budget_ppm is not None,
         libbpf=options.libbpf,
         ring_bytes=_ring_bytes(options.ring_bytes),
     )
@@ -59,7 +60,7 @@ def _loaded(
     """Return a loader with its programs in the kernel, or add to the refusals."""
     loader = None
     try:
-        loader = _make(name)
+        loader = make_loader(name)
         loader.load(settings)
     except LoaderError as error:
         refusals.append(error)
@@ -69,7 +70,7 @@ def _loaded(
     return loader
 
 
-def _make(name: str) -> Loader:
+def make_loader(name: str) -> Loader:
     """Return a loader; its module is imported only when it is tried."""
     if name == "core":
         from capture.loaders.core import CoreLoader  # noqa: PLC0415 see above

@@ -84,10 +84,15 @@ def raw_maps(pid: int) -> bytes:
 
 
 def refusal(pid: int) -> str | None:
-    """Return why the mappings of a process may not be read, or None: they may."""
+    """Return why the mapped files of a process may not be read, or None: they may.
+
+    Newer kernels show the mappings to CAP_PERFMON, but lead to the files only by right
+    of ptrace; so both are tried.
+    """
     try:
         with (PROC / str(pid) / "maps").open("rb", buffering=0) as file:
             file.read(1)
+        os.readlink(PROC / str(pid) / "root")  # noqa: PTH115 not a path
     except PermissionError as error:
         return error.strerror
     except OSError:

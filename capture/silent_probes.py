@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_MOST_NAMES = 3
+
 
 def silence(probes: Iterable[Row], libraries: Iterable[Row]) -> str | None:
     """Return one sentence about probes without a hit, None if every one had some.
@@ -33,6 +35,9 @@ def silence(probes: Iterable[Row], libraries: Iterable[Row]) -> str | None:
     if silent:
         text = f"{len(silent)} of {len(called)} library probes"
         names = [str(paths.get(ref, f"library {ref}")) for ref in unheard]
+        if len(names) > _MOST_NAMES:
+            rest = len(names) - _MOST_NAMES
+            names = [*names[:_MOST_NAMES], f"{rest} other libraries"]
         whole = f", among them all those of {' and '.join(names)}" if names else ""
         parts.append(text + whole)
     # What is counted for the scheduler stands at the first of its tracepoints.

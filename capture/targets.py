@@ -98,7 +98,7 @@ class TargetFinder:
     ) -> None:
         self.targets: dict[int, TargetProcess] = {}
         self._pids: dict[int, int] = {}
-        self._cgroups = [_cgroup_folder(path) for path in options.cgroups]
+        self._cgroups = [cgroup_folder(path) for path in options.cgroups]
         self._by_library = not (options.pids or options.cgroups)
         self._libraries = libraries
         self._own = frozenset(own_pids)
@@ -270,11 +270,10 @@ class TargetFinder:
     def _map_libraries(self, pid: int) -> None:
         """Open the libraries to probe that a process maps, where they are new."""
         maps = procfs.raw_maps(pid)
-        if not maps:
-            self._tell_unreadable(pid)
         if self._maps_seen.get(pid) == hash(maps):
             return
         self._maps_seen[pid] = hash(maps)
+        self._tell_unreadable(pid)
         for mapping in procfs.parse_maps(maps):
             if mapping.is_executable:
                 self._libraries.of_mapping(pid, mapping)
@@ -337,7 +336,7 @@ def cgroup_pids(folder: Path) -> Sequence[int]:
     return found
 
 
-def _cgroup_folder(path: Path) -> Path:
+def cgroup_folder(path: Path) -> Path:
     """Return the folder of a control group, named whole or below the usual mounts."""
     names = [path, *(root / str(path).lstrip("/") for root in _CGROUP_ROOTS)]
     for name in names:

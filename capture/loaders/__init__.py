@@ -56,6 +56,9 @@ class LoaderSettings:
     """The first hit of a library probe makes its process a target."""
     nested_driver_calls: bool = False
     """Record driver calls inside a recorded runtime call (probe set ``full``)."""
+    can_thin: bool = False
+    """Parts of a stream may be muted: each is attached so that it can go by itself,
+    which costs a link each, and detaching takes 40 ms a link."""
     own_pid: int = field(default_factory=os.getpid)
     """Never a target."""
     ring_bytes: Mapping[str, int] = field(default_factory=lambda: dict(RING_BYTES))

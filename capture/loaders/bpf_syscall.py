@@ -34,7 +34,7 @@ _CLOEXEC = 8
 _POSSIBLE_CPUS = Path("/sys/devices/system/cpu/possible")
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_EXIT = bytes.fromhex("b7000000000000009500000000000000")
+EXIT = bytes.fromhex("b7000000000000009500000000000000")
 """r0 = 0; exit"""
 
 
@@ -177,7 +177,7 @@ def load_program(instructions: bytes, expected_attach_type: int = 0) -> int:
 def has_uprobe_multi() -> bool:
     """Return whether the kernel has uprobe_multi links: tried, on what is no file."""
     try:
-        program = load_program(_EXIT, ATTACH_UPROBE_MULTI)
+        program = load_program(EXIT, ATTACH_UPROBE_MULTI)
     except OSError:
         return False
     try:

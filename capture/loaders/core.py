@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from capture.loaders import AttachResult, LoaderError, libbpf
 from capture.loaders import bpf_syscall as kernel_calls
 from capture.loaders.kernel import HeldProbes, KernelSide, words
+from capture.probes import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -153,7 +154,8 @@ class CoreLoader(KernelSide):
         groups: dict[tuple[object, ...], list[ProbeSite]] = {}
         for site in sites:
             # What may go before the end has a link of its own.
-            part = (site.probe.part, site.probe.layer)
+            is_launch = site.probe.operation in LAUNCHES and site.probe.layer == 1
+            part = (is_launch, site.probe.part if self._settings.can_thin else None)
             alone = 0 if self._has_multi else site.probe_id
             groups.setdefault((site.fd_path, part, alone), []).append(site)
         for group in groups.values():

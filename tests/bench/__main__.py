@@ -17,6 +17,7 @@ from pathlib import Path
 from tests.bench.figures import Figure, print_figures
 from tests.bench.measure_case import measure_case
 from tests.bench.measure_clock import measure_clock
+from tests.bench.measure_recorder import measure_recorder
 
 FULL_STEPS = 437
 """Steps that make 8 hosts x 4 ranks record 20 M events."""
@@ -33,6 +34,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     try:
         figures = [
+            *measure_recorder(),
             *measure_clock(),
             *measure_case(folder, hosts=options.hosts, steps=options.steps),
             _own_memory(),

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from capture.layout import LAYOUTS, RecordLayout
 from capture.libraries import LibraryTable
-from capture.loader_choice import _make
+from capture.loader_choice import make_loader
 from capture.loaders import (
     FACT,
     Loader,
@@ -55,7 +55,7 @@ def main(name: str, folder: str, what: str, probe_set: str, streams: str) -> Non
         bpf_syscall.has_uprobe_multi = lambda: False
     if name == "core_of_task":  # as on kernels before 5.18
         core._SWITCHES = core._SWITCHES[::-1]
-    loader = _make(name.partition("_")[0])
+    loader = make_loader(name.partition("_")[0])
     loader.load(
         LoaderSettings(
             streams=tuple(streams.split(",")),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import tempfile
@@ -11,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.capture.live import PYTHON, ROOT, Bundle
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-ROOT = Path(__file__).resolve().parents[2]
-PYTHON = "/usr/bin/python3"
 NOBODY = 65_534
 MAIN = "import sys\nfrom capture.__main__ import main\nsys.exit(main())\n"
 
@@ -77,12 +76,6 @@ def bundle_content(
     folder: Path,
 ) -> tuple[dict[str, Any], dict[str, list[dict[str, Any]]]]:
     """Return manifest and facts of the one bundle of a folder."""
-    (path,) = folder.glob("*.bundle")
-    with zipfile.ZipFile(path) as archive:
-        manifest = json.loads(archive.read("manifest.json"))
-        facts = {
-            name[6:-6]: [json.loads(row) for row in archive.read(name).splitlines()]
-            for name in archive.namelist()
-            if name.startswith("facts/")
-        }
-    return manifest, facts
+    bundle = Bundle(folder)
+    bundle.close()
+    return bundle.manifest, bundle.facts

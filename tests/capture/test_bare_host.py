@@ -7,6 +7,7 @@ make a known number of calls, and the bundle has exactly those.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from capture.exit_code import ExitCode
 from tests.capture import bare_root
 from tests.capture.bare_root import BareRoot, make_bare_root
 from tests.lab import building
@@ -113,6 +115,23 @@ def test_without_a_libbpf_it_says_what_to_carry_in(bare: BareRoot) -> None:
     assert "bcc: cannot import bcc" in done.stderr
     assert "or name one with --libbpf" in done.stderr
     assert not list((bare.path / "out").iterdir())
+
+
+def test_doctor_says_that_nothing_but_a_libbpf_is_wanting(bare: BareRoot) -> None:
+    without, with_one = (
+        capture(bare, "doctor", "--format", "json", *words)
+        for words in ((), ("--libbpf", LIBBPF))
+    )
+
+    assert without.returncode == ExitCode.FACTS_ONLY, without.stderr
+    assert with_one.returncode == ExitCode.DONE, with_one.stderr
+    for done, state in ((without, "missing"), (with_one, "ok")):
+        told = json.loads(done.stdout)
+        rows = {row["capability"]: row["state"] for row in told["rows"]}
+        streams = told["verdict"]["streams"]
+        assert rows["libbpf"] == state
+        assert {rows[name] for name in ("headers", "bcc", "tracefs")} == {"missing"}
+        assert {stream["state"] for stream in streams.values()} == {state}
 
 
 CHOOSE = """

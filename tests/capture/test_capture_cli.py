@@ -19,7 +19,7 @@ from tests.capture.spoilt_bundles import pack, sound_bundle, unpack
 from tests.capture.spools import end, off_cpu, spool
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ["record", "seal", "verify", "show"]
+COMMANDS = ["doctor", "record", "seal", "verify", "show"]
 GOLDEN = Path(__file__).with_name("golden") / "show.txt"
 
 
@@ -70,7 +70,7 @@ def test_only_commands_that_work_are_offered(
         (["seal"], "the following arguments are required: SPOOL"),
         (["record", "--duration", "30"], "not a length of time: '30'"),
         (["record", "--streams", "gpu"], "unknown stream: 'gpu' (choose from"),
-        (["doctor"], "invalid choice: 'doctor'"),
+        (["split"], "invalid choice: 'split'"),
     ],
 )
 def test_usage_errors_speak_like_all_others(

@@ -42,7 +42,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Offer]:
 
     def offer(**refusals: LoaderError | None) -> Offer:
         loaders = {name: Tried(refusal) for name, refusal in refusals.items()}
-        monkeypatch.setattr(loader_choice, "_make", loaders.__getitem__)
+        monkeypatch.setattr(loader_choice, "make_loader", loaders.__getitem__)
         return loaders
 
     return offer

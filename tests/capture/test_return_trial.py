@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from capture.loaders import trial
+from tests.capture.live import ROOT, Bundle, recording
 from tests.capture.processes import CUDART, make_library, make_user, running
-from tests.capture.recorder_run import ROOT, bundle_content
-from tests.capture.test_record_live import Bundle, recording
+from tests.capture.recorder_run import bundle_content
 
 if TYPE_CHECKING:
     from collections.abc import Callable

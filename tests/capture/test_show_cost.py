@@ -102,6 +102,16 @@ def test_a_library_that_nobody_called_is_named() -> None:
     )
 
 
+def test_many_libraries_that_nobody_called_are_counted() -> None:
+    probes = [probe(ref, 0) for ref in range(9)]
+    libraries = [{"library_ref": ref, "path": f"/l{ref}"} for ref in range(9)]
+
+    assert silence(probes, libraries) == (
+        "never hit: 9 of 9 library probes, among them all those of /l0 and /l1 and /l2 "
+        "and 6 other libraries"
+    )
+
+
 def test_the_scheduler_is_silent_only_if_all_its_tracepoints_are() -> None:
     heard = [probe(None, 9, "off_cpu"), probe(None, 0, "off_cpu")]
     unheard = [probe(None, 0, "off_cpu"), probe(None, 0, "off_cpu")]
