@@ -85,6 +85,10 @@ class CostBook:
         if row is not None:
             self._book.put("budget_step", row)
 
+    def stop(self) -> None:
+        """Let the kernel count run time no longer."""
+        self._run_time.end()
+
     def write(self) -> list[Row]:
         """Write the facts as they stand now, and return them."""
         rows = [("cost", own_cost(self._drainer, self._rings, self._spool.size_bytes))]
@@ -100,7 +104,7 @@ class RunTime:
 
     def __init__(self, loader: Loader) -> None:
         self.window_ns = 0
-        """All windows together; 0 where the kernel refuses."""
+        """All windows together; 0 where the kernel refuses, or before the first."""
         self.run_ns: dict[str, int] = {}
         self.run_count: dict[str, int] = {}
         self.last_share = 0.0
@@ -123,13 +127,10 @@ class RunTime:
 
     def tick(self) -> None:
         """Close the window that is open, once it is wide enough."""
-        if self._counting is None:
-            return
         width = time.monotonic_ns() - self._began_ns
-        if width < _WINDOW_NS:
+        if self._counting is None or width < _WINDOW_NS:
             return
-        os.close(self._counting)
-        self._counting = None
+        self.end()
         self.window_ns += width
         total = 0
         for name, runs in self._loader.program_runs().items():
@@ -141,6 +142,12 @@ class RunTime:
                 count = runs.run_count - before.run_count
                 self.run_count[name] = self.run_count.get(name, 0) + count
         self.last_share = total / width
+
+    def end(self) -> None:
+        """Close the window, if one is open; what it saw does not count."""
+        if self._counting is not None:
+            os.close(self._counting)
+            self._counting = None
 
     def rows(self) -> list[Row]:
         """Return a row of facts/program for each program."""

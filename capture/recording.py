@@ -164,6 +164,7 @@ class Recording:
         with _full_disk_ignored():
             self._drain_facts()
             self._note_processes()
+        self._cost.stop()
         self._loader.quiesce()
         stop_ns = time.monotonic_ns()
         with _full_disk_ignored():

@@ -47,7 +47,7 @@ def _programs(programs: list[Row], seconds: float) -> Iterator[tuple[str, str]]:
         sampled = f"sampled for {window:.1f} s of {seconds:.1f}"
         yield "programs", f"{100 * share:.2f} % of a CPU, {sampled}"
     elif programs:
-        yield "programs", "run time unknown: the kernel did not allow it to be counted"
+        yield "programs", "run time unknown: not counted, or not allowed to be"
 
 
 def given_up(facts: Facts, start_ns: int) -> Iterator[str]:

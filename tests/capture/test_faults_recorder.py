@@ -229,6 +229,8 @@ def test_a_budget_too_small_for_a_flood_thins_and_then_stops(
         skipped = int(bundle.column("off_cpu", "skipped_count").sum())
         (switch,) = [r for r in bundle.facts["probe"] if r["symbol"] == "sched_switch"]
         counted = [r for r in bundle.facts["probe"] if r["hit_count"]]
+        (cost,) = bundle.facts["cost"]
+        (ran,) = [r for r in bundle.facts["program"] if r["program"] == "on_switch"]
         open_count = bundle.manifest["streams"]["off_cpu"]["open_count"]
     names = [row["step"] for row in steps]
     coarse_ns, totals_ns = (row["time_ns"] for row in steps[:2])
@@ -242,6 +244,12 @@ def test_a_budget_too_small_for_a_flood_thins_and_then_stops(
     is_coarse = is_span & (starts > coarse_ns + slack_ns)
     assert bool((lengths[is_coarse] >= 1_000_000).all())
     assert not bool((is_span & (starts > totals_ns + slack_ns)).any())
+    # Its own time and that of its programs stand in the bundle.
+    assert cost["user_ns"] + cost["system_ns"] > cost["drain_ns"] + cost["write_ns"] > 0
+    assert 0 < cost["rss_without_rings_bytes"] < cost["rss_bytes"]
+    assert ran["window_ns"] >= 300_000_000
+    assert ran["run_count"] > 1_000
+    assert 10 < ran["run_ns"] / ran["run_count"] < 100_000
     # Thinned, the totals are still exact.
     (counts,) = counted
     assert switch["is_attached"]

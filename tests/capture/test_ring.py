@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -165,3 +166,27 @@ def test_two_threads_carry_everything_to_the_sink(
     assert arrived == list(range(1, 1_010))
     assert sum(counted) == 1_009
     opened.close()
+
+
+@pytest.mark.bpf
+def test_what_a_ring_maps_is_what_the_kernel_counts_as_resident(
+    made_by_kernel: KernelRing,
+) -> None:
+    before = resident_rings()
+    opened = ring.Ring(made_by_kernel.ring.fd, RING_BYTES, SIZE)
+
+    assert opened.drain() is None
+    assert resident_rings() - before == opened.mapped_bytes
+    opened.close()
+
+
+def resident_rings() -> int:
+    """Return the resident bytes of all rings that this process maps."""
+    total, is_ring = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        name, *rest = line.split()
+        if not name.endswith(":"):
+            is_ring = rest[-1].endswith("bpf-map")
+        elif name == "Rss:" and is_ring:
+            total += int(rest[0]) * 1024
+    return total

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from capture.layout import GPU_CALL
+from capture.layout import GPU_CALL, LAYOUTS
 from capture.libraries import LibraryTable
 from capture.loaders import LoaderSettings
 from capture.loaders.core import CoreLoader
@@ -65,7 +65,7 @@ int main(void) {
 }
 """
 SYNC, QUERY = 130, 135
-RINGS = dict.fromkeys(("collective", "gpu_call", "off_cpu", "facts"), 1 << 20)
+RINGS = dict.fromkeys((*LAYOUTS, "facts"), 1 << 20)
 
 
 @pytest.fixture
