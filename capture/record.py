@@ -132,11 +132,7 @@ def _record(
     spool = SpoolWriter(folder, header)
     recording = Recording(options, loader, finder, libraries, spool)
     try:
-        recording.start(host)
-        count = len(finder.targets)
-        say(f"recording (PID {os.getpid()}): {_number(count, 'target')}, {folder}")
-        reason = recording.run(lambda: stop.is_set)
-        recording.finish(reason)
+        reason = _run(recording, host, finder, folder, stop)
     except OSError as error:
         spool.close()
         raise CaptureError(
@@ -147,9 +143,6 @@ def _record(
         spool.close()
         say(f"the recording broke off; what it has can be had by: seal {folder}")
         raise
-    silent = recording.silence()
-    if silent is not None:
-        say(f"note: {silent}")
     bundle = _seal(options, folder) if options.seal else None
     result = RecordResult(
         spool=folder if folder.exists() else None,
@@ -162,6 +155,27 @@ def _record(
     return result
 
 
+def _run(
+    recording: Recording,
+    host: dict[str, Any],
+    finder: TargetFinder,
+    folder: Path,
+    stop: StopFlag,
+) -> str:
+    """Record until asked to stop, say what probes did not tell, and return why."""
+    recording.start(host)
+    refused = recording.refused()
+    _note(refused)
+    count = len(finder.targets)
+    say(f"recording (PID {os.getpid()}): {_number(count, 'target')}, {folder}")
+    reason = recording.run(lambda: stop.is_set)
+    recording.finish(reason)
+    if recording.refused() != refused:
+        _note(recording.refused())
+    _note(recording.silence())
+    return reason
+
+
 def _why_no_return_probes(options: RecordOptions) -> str | None:
     """Return why calls are recorded by their entry alone, if they are."""
     if not (_CALL_STREAMS & set(options.streams)):
@@ -170,7 +184,7 @@ def _why_no_return_probes(options: RecordOptions) -> str | None:
         return "not asked for (--no-return-probes)"
     refusal = try_return_probe()
     if refusal is not None:
-        say(f"return probes are not safe here, so calls have no durations: {refusal}")
+        say(f"no return probes, so calls have no durations: {refusal}")
     return refusal
 
 
@@ -247,6 +261,11 @@ def _tell(result: RecordResult) -> None:
     lost = f", {result.lost_count} lost" if result.lost_count else ""
     where = result.bundle or result.spool
     say(f"wrote {where}: {what}{lost}, stopped by {result.stop_reason}")
+
+
+def _note(told: str | None) -> None:
+    if told is not None:
+        say(f"note: {told}")
 
 
 def _number(count: int, what: str) -> str:

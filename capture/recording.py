@@ -18,7 +18,7 @@ from capture.facts import FactBook, ProbeFacts
 from capture.layout import LAYOUTS
 from capture.loaders import FACT, decode_fact
 from capture.ring import Drainer, iter_records
-from capture.silent_probes import silence
+from capture.silent_probes import refused, silence
 from capture.world import WorldFinder
 
 if TYPE_CHECKING:
@@ -114,6 +114,10 @@ class Recording:
     def silence(self) -> str | None:
         """Return what is to be said about probes that were never hit."""
         return silence(self._book.rows("probe"), self._book.rows("library"))
+
+    def refused(self) -> str | None:
+        """Return what is to be said about probes that the kernel refused."""
+        return refused(self._book.rows("probe"))
 
     def start(self, host: dict[str, Any]) -> None:
         """Attach everything that can be attached now, and record from then on."""

@@ -1,4 +1,4 @@
-"""Says which probes nobody ran through: attached without error, and never heard of.
+"""Says which probes tell nothing: refused, or attached and never heard of.
 
 A program uses a few of the calls that a library has, so single probes are silent in
 every recording.  A library without any hit is another matter: the calls may go to a
@@ -45,3 +45,13 @@ def silence(probes: Iterable[Row], libraries: Iterable[Row]) -> str | None:
     if switches and not any(row["hit_count"] for row in switches):
         parts.append("those of off_cpu")
     return f"never hit: {'; '.join(parts)}" if parts else None
+
+
+def refused(probes: Iterable[Row]) -> str | None:
+    """Return one sentence about probes that the kernel refused, None without any."""
+    rows = list(probes)
+    found = [row for row in rows if not row["is_attached"]]
+    if not found:
+        return None
+    reasons = "; ".join(sorted({str(row["refused_reason"]) for row in found}))
+    return f"{len(found)} of {len(rows)} probes were refused: {reasons}"

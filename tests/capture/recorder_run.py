@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 NOBODY = 65_534
+PATCHED = "import sys; sys.path.insert(0, sys.argv.pop(1))\n{patch}\n"
 MAIN = "import sys\nfrom capture.__main__ import main\nsys.exit(main())\n"
 
 
@@ -46,16 +47,20 @@ class Recorder:
         os.chown(folder, uid, uid)
         return folder
 
-    def command(self, *words: object, before: Iterable[str] = ()) -> list[str]:
-        """Return the command line of the recorder."""
-        return [*before, PYTHON, "-I", "-B", str(self._archive), *map(str, words)]
+    def command(
+        self, *words: object, before: Iterable[str] = (), patch: str = ""
+    ) -> list[str]:
+        """Return the command line of the recorder, after a patch of its code if any."""
+        source = ["-c", PATCHED.format(patch=patch) + MAIN] if patch else []
+        python = [*before, PYTHON, "-I", "-B", *source]
+        return [*python, str(self._archive), *map(str, words)]
 
     def run(
-        self, *words: object, before: Iterable[str] = ()
+        self, *words: object, before: Iterable[str] = (), patch: str = ""
     ) -> subprocess.CompletedProcess[str]:
         """Run the recorder to its end."""
         return subprocess.run(
-            self.command(*words, before=before),
+            self.command(*words, before=before, patch=patch),
             cwd=self.folder,
             capture_output=True,
             text=True,

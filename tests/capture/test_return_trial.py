@@ -135,7 +135,7 @@ def test_where_the_child_dies_calls_are_recorded_by_entry_alone(tmp_path: Path) 
     has_duration = bundle.column("gpu_call", "has_duration_ns")
     bundle.close()
     manifest, facts = bundle_content(tmp_path)
-    assert said.startswith("coldtrace-capture: return probes are not safe here")
+    assert said.startswith("coldtrace-capture: no return probes, so calls have no ")
     assert KILLED in said
     assert "wrote " in rest
     assert manifest["capture"]["no_return_probes_reason"].startswith(KILLED)

@@ -55,6 +55,12 @@ def sets(recorder: Recorder) -> dict[str, list[str]]:
     return {found["enough_for"]: found["capabilities"] for found in sets}
 
 
+AS_BEFORE_6_6 = """
+import errno
+from capture.loaders import bpf_syscall
+def refuse(*_, **__): raise OSError(errno.EINVAL, "Invalid argument")
+bpf_syscall.attach_multi = refuse
+"""
 OWN, EVERY = "one's own processes", "the processes of every user"
 
 
@@ -69,12 +75,13 @@ def somebodys(recorder: Recorder, uid: int) -> Iterator[tuple[Child, Path]]:
 
 
 def record_calls(
-    recorder: Recorder, child: Child, capabilities: list[str]
+    recorder: Recorder, child: Child, capabilities: list[str], *, patch: str = ""
 ) -> tuple[Path, str]:
     """Record calls of a process as an ordinary user, and return folder and talk."""
     folder = recorder.folder_of(NOBODY)
     words = ("record", "--pid", child.pid, "-o", folder)
-    command = recorder.command(*words, before=as_user(NOBODY, capabilities))
+    before = as_user(NOBODY, capabilities)
+    command = recorder.command(*words, before=before, patch=patch)
     with subprocess.Popen(
         command, cwd=recorder.folder, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -149,3 +156,25 @@ def test_a_library_that_is_out_of_reach_is_named(
 
     assert call_count(folder) == 0
     assert f"library {library} is not probed: the file cannot be opened" in said
+
+
+def test_where_probes_are_perf_events_the_set_has_one_more(recorder: Recorder) -> None:
+    """Kernels before 6.6 refuse links of many probes; here our own code does."""
+    asked = ("doctor", "--format", "json", "--pid", os.getpid())
+    answer = json.loads(recorder.run(*asked, patch=AS_BEFORE_6_6).stdout)
+    named = answer["capability_sets"][0]["capabilities"]
+    rows = {row["capability"]: row for row in answer["rows"]}
+    left = [name for name in named if name != "CAP_SYS_ADMIN"]
+
+    with somebodys(recorder, NOBODY) as (child, _):
+        whole, said = record_calls(recorder, child, named, patch=AS_BEFORE_6_6)
+        less, told = record_calls(recorder, child, left, patch=AS_BEFORE_6_6)
+
+    assert named == ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN"]
+    assert rows["uprobe_multi"]["state"] == "partly"
+    assert "as perf events" in rows["stop_time"]["sentence"]
+    assert call_count(whole) == CALLS, said
+    if rows["perf_uprobe"]["state"] == "ok" and "refused" not in told:
+        pytest.skip("this kernel takes perf events without CAP_SYS_ADMIN")
+    assert call_count(less) == 0
+    assert " probes were refused: Permission denied" in told
