@@ -125,18 +125,25 @@ class Solved:
         return outside, np.concatenate(bands)
 
 
-def solved(
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """What the model is given: clocks with their slew, bounds and readings."""
+
+    clocks: Sequence[HostClock]
+    bound: pl.DataFrame
+    readings: pl.DataFrame
+
+
+def recorded(
     hosts: Sequence[SlewedHost],
     arrival: NDArray[np.float64],
     completion: NDArray[np.float64],
     *,
     use_raw: bool = True,
-) -> Solved:
-    """Return what the model makes of rendezvous [host, number] in true seconds."""
+) -> Recorded:
+    """Return what hosts record of rendezvous [host, number] in true seconds."""
     end_s = float(completion.max()) + 1
-    readings = pl.concat(
-        [host.readings(at, end_s) for at, host in enumerate(hosts)], how="vertical"
-    )
+    readings = pl.concat(host.readings(at, end_s) for at, host in enumerate(hosts))
     if not use_raw:
         readings = readings.with_columns(monotonic_raw_ns="monotonic_ns")
     clocks, _ = host_clocks(
@@ -164,8 +171,20 @@ def solved(
         )
         for at, host in enumerate(hosts)
     ).sort("number", "host_id")
-    constraints, _ = clock_model.constraints_of(bound, clocks)
+    return Recorded(clocks=clocks, bound=bound, readings=readings)
+
+
+def solved(
+    hosts: Sequence[SlewedHost],
+    arrival: NDArray[np.float64],
+    completion: NDArray[np.float64],
+    *,
+    use_raw: bool = True,
+) -> Solved:
+    """Return what the model makes of rendezvous [host, number] in true seconds."""
+    made = recorded(hosts, arrival, completion, use_raw=use_raw)
+    constraints, _ = clock_model.constraints_of(made.bound, made.clocks)
     solution = clock_solver.solve(constraints, extents=[None] * len(hosts))
     (group,) = solution.groups
-    rows = clock_tables.clock_rows(group, clocks, ["rendezvous"] * len(hosts))
-    return Solved(group=group, clocks=clocks, rows=rows)
+    rows = clock_tables.clock_rows(group, made.clocks, ["rendezvous"] * len(hosts))
+    return Solved(group=group, clocks=made.clocks, rows=rows)

@@ -198,7 +198,11 @@ def test_hosts_that_never_met_keep_their_own_time(tmp_path: Path) -> None:
     with made.build(tmp_path) as built:
         clock = built.frame("select * from model.clock order by host_id")
         states = built.frame("select state, reason from model.clock_summary")
+        pairs = built.frame("from model.clock_pair")
+        lines = list(clocks_command.report(built))
 
+    assert pairs.is_empty()
+    assert "  groups   times of these 2 cannot be compared: a; b" in lines
     assert clock["method"].to_list() == ["own clock"] * 2
     assert clock["offset_ns"].to_list() == [0, 0]
     assert clock["clock_group_id"].to_list() == clock["host_id"].to_list()

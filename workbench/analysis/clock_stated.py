@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from workbench.analysis.clock_tables import HostClock
     from workbench.analysis.wall_clock import WallReadings
 
-WINDOWS = 64
+WINDOWS = 16
 """Readings that are used: the one with the least error of each window of time."""
 
 FEWEST = 2

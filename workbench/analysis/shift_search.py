@@ -205,6 +205,8 @@ def _within(base: Calls, other: Calls, shifts: Ints, limit: WallLimit | None) ->
 def _same_kinds(base: Calls, other: Calls, shifts: Ints) -> Flags:
     """Return under which shifts all common calls are of the same kind."""
     same = np.ones(len(shifts), dtype=bool)
+    if len(np.unique(np.concatenate([base.kind, other.kind]))) == 1:
+        return same
     longest = min(len(base.kind), len(other.kind))
     for begin in range(0, longest, WINDOW):
         left = np.flatnonzero(same)
