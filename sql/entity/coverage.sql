@@ -4,9 +4,10 @@
 -- nothing was left out to save time.
 -- partial: less than that. silent: probes in libraries that nobody ran through, which
 -- does not prove absence, for the code may be linked statically. absent: not recorded.
+-- An imported operation trace stands for the stream `collective`.
 --
 -- grain:   host_id, stream
--- reads:   stg_bundle, stg_bundle_stream, stg_budget_step, stg_loss
+-- reads:   stg_bundle, stg_bundle_stream, stg_budget_step, stg_loss, stg_imported_file
 --
 -- columns:
 --   host_id    INTEGER         host
@@ -136,3 +137,19 @@ select
     coalesce(max(lost_ratio), 0) as lost_ratio
 from judged
 group by host_id, stream
+union all
+select
+    f.import_id as host_id,
+    k.stream,
+    0 as from_ns,
+    null as to_ns,
+    if(k.stream = 'collective', 'observed', 'absent') as state,
+    if(
+        k.stream = 'collective',
+        null,
+        k.stream || ': not in an imported operation trace'
+    ) as reason,
+    0 as lost_ratio
+from stg_imported_file as f
+cross join known as k
+where f.kind = 'straggler-ops'

@@ -1,10 +1,12 @@
 -- One host of the case: a machine in one boot.
 --
 -- Every host with a bundle is here, also where its own facts could not be read, and
--- those whose packets were imported, with their name and the time they cover.
+-- those whose packets were imported, with their name and the time they cover. An
+-- imported operation trace stands here as one host, for it has one clock.
 --
 -- grain:   host_id
--- reads:   stg_bundle, stg_host, stg_imported_packet
+-- reads:   stg_bundle, stg_host, stg_imported_packet, stg_imported_file,
+--          stg_imported_operation
 --
 -- columns:
 --   host_id        INTEGER      host
@@ -28,6 +30,33 @@ with described as (
         max(cpu_count) as cpu_count
     from stg_host
     group by host_id
+),
+
+imported_step as (
+    select
+        import_id,
+        max(start_ns + duration_ns) - min(start_ns) as length_ns
+    from stg_imported_operation
+    group by import_id, step
+),
+
+imported as (
+    select
+        host_id,
+        max(host_name) as host_name,
+        min(time_ns) as start_ns,
+        max(time_ns) as stop_ns
+    from stg_imported_packet
+    group by host_id
+    union all
+    select
+        f.import_id as host_id,
+        f.name as host_name,
+        0 as start_ns,
+        sum(o.length_ns)::bigint as stop_ns
+    from stg_imported_file as f
+    inner join imported_step as o on f.import_id = o.import_id
+    group by f.import_id, f.name
 )
 
 select
@@ -48,7 +77,7 @@ group by b.host_id
 union all
 select
     host_id,
-    max(host_name) as host_name,
+    host_name,
     null as boot_id,
     null as machine_id,
     null as architecture,
@@ -56,7 +85,6 @@ select
     null as os_name,
     null as cpu_count,
     0 as bundle_count,
-    min(time_ns) as start_ns,
-    max(time_ns) as stop_ns
-from stg_imported_packet
-group by host_id
+    start_ns,
+    stop_ns
+from imported

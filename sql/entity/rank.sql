@@ -5,7 +5,8 @@
 -- stages differ in it; a rank that makes a rare call of its own does not.
 --
 -- grain:   job_id, rank
--- reads:   stg_rank, stg_collective, stg_communicator
+-- reads:   stg_rank, stg_collective, stg_communicator, stg_imported_operation,
+--          stg_imported_file
 -- caveat:  of several processes that claim one rank of a job, one with collective
 --          calls is taken before others (a worker that it forks has its environment),
 --          then the one that started last
@@ -19,7 +20,9 @@
 --   world_size  INTEGER  ranks of the job
 --   job_id      VARCHAR  job; 'unnamed' where nothing names it
 --   source      VARCHAR  who named the rank
---   role        VARCHAR  operations and communicator sizes of its calls, or 'none'
+--   role        VARCHAR  operations and communicator sizes of its calls, or 'none';
+--                        of an imported trace the pipeline stage, NULL if not known
+--   rank_name   VARCHAR  name of it beside its number; NULL: it has none
 
 with claim as (
     select
@@ -96,6 +99,21 @@ select
     h.world_size,
     h.job_name as job_id,
     h.source,
-    coalesce(s.role, 'none') as role
+    coalesce(s.role, 'none') as role,
+    null::varchar as rank_name
 from holder as h
 left join signature as s on h.host_id = s.host_id and h.pid = s.pid
+union all
+select distinct
+    o.rank,
+    o.import_id as host_id,
+    null::integer as pid,
+    null::bigint as start_ticks,
+    null::integer as local_rank,
+    null::integer as world_size,
+    f.name as job_id,
+    f.kind,
+    'stage ' || o.stage as role,
+    'dp' || o.dp_rank || '/stage' || o.stage as rank_name
+from stg_imported_operation as o
+inner join stg_imported_file as f on o.import_id = f.import_id

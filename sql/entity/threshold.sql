@@ -37,6 +37,10 @@ with setting (name, value, unit, meaning) as (
         'time waiting for a CPU beyond the role''s, of a step, that is a finding'
     ),
     (
+        'role_imbalance', 1.2, 'ratio',
+        'own work of a role, over that of the other roles, that is reported'
+    ),
+    (
         'blocked_step', 0.05, 'ratio',
         'time blocked beyond the role''s, of a step, that is a finding'
     )

@@ -6,7 +6,7 @@
 -- uses:     gpu_call, off_cpu
 -- subject:  rank
 -- gap:      gpu_ahead
--- reads:    straggler_case, straggler_score, _rank_window, job_presence
+-- reads:    straggler_case, straggler_score, _rank_window, job_presence, rank
 -- columns:  finding
 
 with undecided as (
@@ -15,6 +15,10 @@ with undecided as (
         s.window_from_step,
         p.note,
         case
+            when r.role is null
+                then
+                    'roles unknown, cannot separate: its trace does not say which'
+                    || ' ranks do the same work'
             when
                 w.step_count = 0
                 then 'no step of it was found: its calls do not repeat'
@@ -23,6 +27,7 @@ with undecided as (
             else 'it differs from the only other rank of its role: either may be late'
         end as reason
     from _rank_window as w
+    inner join rank as r on w.job_id = r.job_id and w.rank = r.rank
     left join straggler_score as s
         on w.job_id = s.job_id and w.rank = s.rank and s.window_kind = 'run'
     left join job_presence as p on w.job_id = p.job_id
@@ -50,7 +55,7 @@ select
     affected_step_count,
     period_steps,
     confidence,
-    'step_budget' as evidence_view,
+    evidence_view,
     [
         'host_id = ' || host_id,
         'rank = ' || rank,

@@ -4,8 +4,7 @@
 --
 -- grain:   job_id, rank, window_kind, window_from_step
 -- reads:   straggler_score, straggler_order, straggler_cause, _rank_window,
---          _score_window,
---          cause, job_presence, threshold
+--          _score_window, rank_summary, cause, job_presence, threshold
 --
 -- columns:
 --   job_id              VARCHAR          job
@@ -16,6 +15,9 @@
 --   alone_ratio         DOUBLE           job with only it as recorded, over ideal
 --   share_ratio         DOUBLE    ratio  part of the job's excess that it alone makes
 --   slowdown_ratio      DOUBLE           job as recorded, over ideal
+--   won_ns              BIGINT    ns     time won if it were like its role
+--   own_ratio           DOUBLE           own work of the run, over its role's median
+--   rank_name               VARCHAR          name of it beside its number; NULL: none
 --   wait_ns             BIGINT    ns     it waited for others
 --   role_median_wait_ns BIGINT    ns     median of that over its role
 --   affected_step_count BIGINT    count  late steps
@@ -69,9 +71,12 @@ accused as (
         and o.late_count > 0 as is_contradicted,
         s.affected_step_count < l.few_steps as is_rare,
         k.next_step,
-        p.note
+        p.note,
+        r.own_ratio,
+        r.rank_name
     from straggler_score as s
     inner join _rank_window as w on s.job_id = w.job_id and s.rank = w.rank
+    inner join rank_summary as r on s.job_id = r.job_id and s.rank = r.rank
     left join _score_window as t
         on
             s.job_id = t.job_id
@@ -108,6 +113,9 @@ select
     alone_ratio,
     share_ratio,
     slowdown_ratio,
+    won_ns,
+    own_ratio,
+    rank_name,
     wait_ns,
     role_median_wait_ns,
     affected_step_count,

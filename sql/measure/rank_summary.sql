@@ -9,8 +9,10 @@
 --   job_id            VARCHAR         job
 --   role              VARCHAR         role it plays
 --   role_member_count BIGINT   count  ranks of that role
+--   rank_name             VARCHAR         name of it beside its number; NULL: none
 --   step_count        BIGINT   count  its steps
 --   own_ns            BIGINT   ns     time outside waiting for others
+--   own_ratio         DOUBLE          that, over the median of its role
 --   wait_ns           BIGINT   ns     waiting for others
 --   step_ns           BIGINT   ns     length of its steps
 --   excess_ns         BIGINT   ns     own time beyond the median of its role, step by
@@ -35,8 +37,11 @@ select
     r.job_id,
     r.role,
     count(*) over (partition by r.job_id, r.role) as role_member_count,
+    r.rank_name,
     coalesce(s.step_count, 0) as step_count,
     s.own_ns,
+    s.own_ns
+    / nullif(median(s.own_ns) over (partition by r.job_id, r.role), 0) as own_ratio,
     s.wait_ns,
     s.step_ns,
     s.excess_ns

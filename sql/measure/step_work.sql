@@ -4,10 +4,11 @@
 -- stays least; what all stay is the transfer and counts as own work. Enqueue-only calls
 -- that one synchronisation completes wait together, so the longest wait of them counts;
 -- and only where it is longer than what even the last to come stayed, for else the
--- ranks run ahead of their GPUs and the order in which they issue says nothing.
+-- ranks run ahead of their GPUs and the order in which they issue says nothing. In an
+-- imported trace own work is the passes, and waiting may overlap with it.
 --
 -- grain:       job_id, rank, step
--- reads:       _meeting, model.step
+-- reads:       _meeting, activity_length, model.step
 -- materialize: yes
 -- caveat:      ranks of which the case holds no bundle are not waited for visibly
 --
@@ -80,11 +81,24 @@ summed as (
         job_id,
         rank,
         step,
+        null as own_ns,
         sum(rendezvous_count)::bigint as rendezvous_count,
         sum(wait_ns)::bigint as wait_ns,
         sum(ahead_ns)::bigint as ahead_ns,
         max(skew_ns) as skew_ns
     from waited
+    group by job_id, rank, step
+    union all
+    select
+        job_id,
+        rank,
+        step,
+        sum(own_ns) filter (ends_with(operation, '-compute')) as own_ns,
+        count(*) filter (is_communication) as rendezvous_count,
+        sum(wait_ns)::bigint as wait_ns,
+        0 as ahead_ns,
+        0 as skew_ns
+    from activity_length
     group by job_id, rank, step
 )
 
@@ -94,7 +108,9 @@ select
     s.job_id,
     s.step,
     coalesce(w.rendezvous_count, 0) as rendezvous_count,
-    greatest(s.end_ns - s.start_ns - coalesce(w.wait_ns, 0), 0) as own_ns,
+    coalesce(
+        w.own_ns, greatest(s.end_ns - s.start_ns - coalesce(w.wait_ns, 0), 0)
+    )::bigint as own_ns,
     coalesce(w.wait_ns, 0) as wait_ns,
     s.end_ns - s.start_ns as step_ns,
     coalesce(w.ahead_ns, 0) as ahead_ns,

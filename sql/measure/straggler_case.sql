@@ -29,6 +29,7 @@
 --   evidence_for        VARCHAR[]       what supports it
 --   evidence_against    VARCHAR[]       what contradicts it
 --   not_checked         VARCHAR[]       what abstains or is missing
+--   evidence_view       VARCHAR         view whose rows show its late steps
 --   next_step           VARCHAR         what to look at next
 
 select
@@ -58,7 +59,14 @@ select
         [
             'what-if: alone as recorded it makes the job ' || round(alone_ratio, 2)
             || ' times as long as ideal, ' || round(100 * share_ratio)::bigint
-            || ' % of the whole excess',
+            || ' % of the whole excess; like its peers it would win the job '
+            || round(won_ns / 1e9, 2) || ' s',
+            case
+                when rank_name is not null
+                    then
+                        'operations: its own work takes ' || round(own_ratio, 2)
+                        || ' times the median of its role'
+            end,
             case
                 when is_support
                     then
@@ -107,6 +115,11 @@ select
             case
                 when not is_ordered and not is_contradicted
                     then coalesce(
+                        if(
+                            coalesce(late_count, 0) = 0,
+                            'clocks: abstain, no arrival of it in a late step is known',
+                            null
+                        ),
                         'clocks: abstain, it came ' || round(abs(margin_ns) / 1e6, 1)
                         || if(margin_ns < 0, ' ms before', ' ms after')
                         || ' the last other rank, with an error of '
@@ -117,5 +130,6 @@ select
         ],
         lambda x: x is not null
     ) as not_checked,
+    if(rank_name is null, 'step_budget', 'step_work') as evidence_view,
     next_step
 from _straggler_accused

@@ -20,6 +20,7 @@
 --   alone_ratio         DOUBLE          job with only it as recorded, over ideal
 --   share_ratio         DOUBLE   ratio  part of the job's excess that it alone makes
 --   slowdown_ratio      DOUBLE          job as recorded, over ideal
+--   won_ns              BIGINT   ns     time won in the window if it were like its role
 --   wait_ns             BIGINT   ns     it waited for others
 --   role_median_wait_ns BIGINT   ns     median of that over its role
 --   affected_step_count BIGINT   count  steps in which it was late
@@ -75,6 +76,7 @@ select
     alone_ratio,
     share_ratio,
     slowdown_ratio,
+    job_actual_ns - job_without_ns as won_ns,
     wait_ns,
     role_median_wait_ns,
     coalesce(affected_step_count, 0) as affected_step_count,

@@ -3,7 +3,8 @@
 -- The job is run again on paper over its recorded rendezvous: every rank works its own
 -- segments, meets the others, and all leave after the recorded transfer. Lanes: as
 -- recorded; ideal, each segment as long as the median of its role at the same place
--- of the same step; and for each rank, that rank as recorded and all others ideal.
+-- of the same step; for each rank, that rank as recorded and all others ideal; and for
+-- each, that rank ideal and all others as recorded.
 --
 -- grain:   job_id, rank, window_kind, window_from_step
 -- caveat:  a role of one or two members has no median that could tell which is late
@@ -27,6 +28,8 @@
 --   job_ideal_ns        BIGINT   ns     job with every rank like its role
 --   job_alone_ns        BIGINT   ns     job with only this rank as recorded
 --   job_actual_ns       BIGINT   ns     job as recorded, on paper
+--   job_without_ns      BIGINT   ns     job as recorded but for this rank, which is
+--                                       like its role
 --   wait_ns             BIGINT   ns     time this rank waited for others: its stay in
 --                                       each rendezvous less the shortest one,
 --                                       clock-free

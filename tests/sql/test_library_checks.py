@@ -223,7 +223,7 @@ def test_the_made_job_reaches_the_findings(tmp_path: Path) -> None:
     with Case.create(None) as case:
         load_bundles(case, _made_job(tmp_path))
         subjects = case.connection.execute(
-            "select count(distinct subject_id) from finding"
+            "select count(distinct subject_id) from finding where subject_kind = 'rank'"
         ).fetchall()
 
     assert subjects == [(4,)]

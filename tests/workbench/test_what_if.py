@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from workbench.analysis import activity, straggler_pattern, what_if
+from workbench.analysis import activity, replay, straggler_pattern, what_if
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,10 +168,10 @@ def test_planted_stragglers_are_accused_and_no_other(
 def test_sums_of_maxima_equal_the_general_simulation() -> None:
     own = noise(np.random.default_rng(5), steps=40, ranks=6, sigma=0.3)
     events = world_job(own).with_columns(number=pl.col("rank").rank("dense") - 1)
-    meetings = what_if.meetings_of(events)
+    meetings = replay.meetings_of(events)
 
-    together = what_if.simulate_together(events, rank_count=6)
-    one_by_one = what_if.simulate(meetings, rank_count=6)
+    together = replay.simulate_together(events, rank_count=6)
+    one_by_one = replay.simulate(meetings, rank_count=6)
 
     assert together == pytest.approx(one_by_one, rel=1e-12)
 
@@ -384,14 +384,14 @@ def test_a_rendezvous_with_nobody_known_is_own_time() -> None:
 
 
 def test_meetings_come_after_all_that_their_members_did_before() -> None:
-    order = what_if.topological([deque([1, 2, 4]), deque([1, 3, 4]), deque([3, 2])])
+    order = replay.topological([deque([1, 2, 4]), deque([1, 3, 4]), deque([3, 2])])
 
     assert sorted(order) == [1, 2, 3, 4]
     assert order.index(1) < order.index(3) < order.index(2) < order.index(4)
 
 
 def test_ranks_that_disagree_on_the_order_still_end() -> None:
-    order = what_if.topological([deque([1, 2, 3]), deque([2, 1, 3])])
+    order = replay.topological([deque([1, 2, 3]), deque([2, 1, 3])])
 
     assert sorted(order) == [1, 2, 3]
     assert order[-1] == 3

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from workbench.store.case import Case
 
-READS = ("collective_span",)
+READS = ("collective_span", "activity")
 WRITES = ("step",)
 
 LOOKED_AT = 20_000
@@ -55,6 +55,17 @@ CALLS = """
         and operation not like 'comm%' and operation not in ('send', 'recv')
 """
 
+GIVEN = """
+    select
+        host_id, rank, job_id, step,
+        min(start_ns) as start_ns, max(end_ns) as end_ns,
+        count(*) as period_calls, 1.0::double as confidence
+    from activity
+    group by host_id, rank, job_id, step
+    order by job_id, rank, step
+"""
+"""Steps of imported traces, which number them themselves."""
+
 SCHEMA = {
     "host_id": pl.Int32,
     "rank": pl.Int32,
@@ -80,7 +91,8 @@ class Periods:
 
 def run(case: Case) -> None:
     """Compute ``model.step`` of a case."""
-    steps = find_steps(case.frame(CALLS))
+    found = find_steps(case.frame(CALLS))
+    steps = pl.concat([found, case.frame(GIVEN).select(found.columns)])
     columns = {name: steps[name].to_list() for name in SCHEMA if name == "job_id"}
     columns |= {name: steps[name].to_numpy() for name in SCHEMA if name != "job_id"}
     columns["job_id"] = np.array(columns["job_id"], dtype=object)

@@ -24,7 +24,8 @@ from workbench.commands import library_option
 from workbench.commands.exit_code import ExitCode, UsageError
 from workbench.commands.load import load_into, narrate_problems
 from workbench.commands.output import FORMATS, emit, narrate
-from workbench.commands.verdict_text import Verdict, report
+from workbench.commands.verdict_frames import Verdict
+from workbench.commands.verdict_text import report
 from workbench.errors import BundleError, CaseError
 from workbench.store.case import Case, open_case
 from workbench.store.load import find_bundles
@@ -67,7 +68,13 @@ QUERIES = {
     "findings": FINDINGS,
     "ranks": "select * from rank_summary order by job_id, rank",
     "hosts": "select host_id, host_name from host order by host_name, host_id",
-    "victims": "select rank, victim_rank, wait_ns from straggler_victim",
+    "victims": """
+        select v.job_id, v.rank, v.victim_rank, v.wait_ns, s.subject_id
+        from straggler_victim as v
+        left join subject as s
+            on v.victim_host_id = s.host_id and v.victim_rank = s.rank
+        order by v.wait_ns desc, v.victim_rank
+    """,
     "causes": "select code, meaning from cause",
     "shares": "select rank, cause, share_ratio from straggler_cause",
     "clocks": "select * from model.clock_summary order by state = 'reference' desc,"
@@ -87,6 +94,12 @@ QUERIES = {
         order by c.stream, c.host_id
     """,
     "presence": "select job_id, note from job_presence order by job_id",
+    "jobs": "select * from model.what_if_job order by job_id",
+    "variances": """
+        select * from work_variance
+        where operation = 'forward-compute' and between_ratio is not null
+        order by job_id, largest_ratio desc
+    """,
     "problems": "select kind, path, message from load_problem order by problem_number",
 }
 """What the text is made of, by the field of :class:`Verdict`."""

@@ -1,0 +1,20 @@
+-- How much slower each job ran than its ideal, and what part the worst ranks owe.
+--
+-- By the definitions of the paper, whose ideal is even over all ranks: a long pipeline
+-- stage slows the job as a late rank does. Who is late is said by what_if alone.
+--
+-- grain:   job_id
+-- source:  S, M_W and M_S of "Understanding Stragglers in Large Model Training", OSDI
+--          2025; in recorded jobs transfers stay as they are
+--
+-- columns:
+--   job_id                 VARCHAR           job
+--   step_count             BIGINT     count  steps looked at
+--   actual_ns              BIGINT     ns     mean step as recorded, on paper
+--   ideal_ns               BIGINT     ns     mean step if all ranks were alike
+--   slowdown_ratio         DOUBLE            S: the former over the latter
+--   worst_ranks            INTEGER[]         worst 3 % of the ranks, at least one
+--   worst_share_ratio      DOUBLE     ratio  M_W: part of the excess that goes if these
+--                                            were ideal; NULL: no excess
+--   last_stage_share_ratio DOUBLE     ratio  M_S: the same for the last pipeline stage;
+--                                            NULL: stages not known
