@@ -7,7 +7,7 @@
 -- An imported operation trace stands for the stream `collective`.
 --
 -- grain:   host_id, stream
--- reads:   stg_bundle, stg_bundle_stream, stg_budget_step, stg_loss, stg_imported_file
+-- reads:   stg_bundle, stg_bundle_stream, stg_budget_step, stg_loss, _imported_coverage
 --
 -- columns:
 --   host_id    INTEGER         host
@@ -130,26 +130,11 @@ select
         stream || ': ' || string_agg(distinct fault, '; ' order by fault),
         stream || ': without its columns '
         || array_to_string(
-            list_sort(list_distinct(flatten(list(missing) filter (len(missing) > 0)))),
-            ', '
+            list_sort(list_distinct(flatten(list(missing) filter (missing <> [])))), ', '
         )
     ) as reason,
     coalesce(max(lost_ratio), 0) as lost_ratio
 from judged
 group by host_id, stream
 union all
-select
-    f.import_id as host_id,
-    k.stream,
-    0 as from_ns,
-    null as to_ns,
-    if(k.stream = 'collective', 'observed', 'absent') as state,
-    if(
-        k.stream = 'collective',
-        null,
-        k.stream || ': not in an imported operation trace'
-    ) as reason,
-    0 as lost_ratio
-from stg_imported_file as f
-cross join known as k
-where f.kind = 'straggler-ops'
+from _imported_coverage
