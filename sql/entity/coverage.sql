@@ -4,10 +4,10 @@
 -- nothing was left out to save time.
 -- partial: less than that. silent: probes in libraries that nobody ran through, which
 -- does not prove absence, for the code may be linked statically. absent: not recorded.
--- An imported operation trace stands for the stream `collective`.
 --
 -- grain:   host_id, stream
--- reads:   stg_bundle, stg_bundle_stream, stg_budget_step, stg_loss, _imported_coverage
+-- reads:   stg_bundle, stg_bundle_stream, stg_budget_step, stg_loss,
+--          _imported_coverage
 --
 -- columns:
 --   host_id    INTEGER         host
@@ -122,15 +122,13 @@ select
     stream,
     min(from_ns) as from_ns,
     max(to_ns) as to_ns,
-    case
-        when min(bundle_state) = max(bundle_state) then min(bundle_state)
-        else 'partial'
-    end as state,
+    if(min(bundle_state) = max(bundle_state), min(bundle_state), 'partial') as state,
     coalesce(
         stream || ': ' || string_agg(distinct fault, '; ' order by fault),
         stream || ': without its columns '
         || array_to_string(
-            list_sort(list_distinct(flatten(list(missing) filter (missing <> [])))), ', '
+            list_sort(list_distinct(flatten(list(missing) filter (len(missing) > 0)))),
+            ', '
         )
     ) as reason,
     coalesce(max(lost_ratio), 0) as lost_ratio
