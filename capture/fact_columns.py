@@ -115,6 +115,11 @@ FACTS: dict[str, tuple[FactKey, ...]] = {
         string="program",
         integer="window_ns run_ns? run_count? missed_count",
     ),
+    "config": _fact(
+        "scope pid key value source",
+        string="scope key value source",
+        integer="pid?",
+    ),
     "budget_step": _fact(
         "time_ns step stream effect share_ppm budget_ppm",
         integer="time_ns share_ppm budget_ppm",
@@ -144,6 +149,7 @@ FACT_KEYS: dict[str, tuple[str, ...]] = {
     "cost": (),
     "ring": ("stream",),
     "program": ("program",),
+    "config": ("scope", "pid", "key"),
     "budget_step": ("time_ns",),
 }
 """What tells two rows of a kind apart."""

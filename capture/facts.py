@@ -11,7 +11,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
-from capture import procfs, ranks
+from capture import procfs, ranks, settings
 from capture.fact_columns import FACT_KEYS
 from capture.layout import OPERATIONS
 
@@ -92,8 +92,14 @@ class FactBook:
         )
         if rank is not None:
             self._rank(target, rank)
+        self.config(settings.of_process(target.pid))
         self.threads(target.pid, is_start=is_new)
         self.mappings(target.pid)
+
+    def config(self, rows: Iterable[Row]) -> None:
+        """Note how the host or a process is set up."""
+        for row in rows:
+            self.put("config", row)
 
     def _rank(self, target: TargetProcess, rank: ranks.Rank) -> None:
         self.put(

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Callable
 
-from capture import probes
+from capture import probes, settings
 from capture.budget import Budget
 from capture.clocks import read_clocks
 from capture.cost import CostBook
@@ -122,6 +122,7 @@ class Recording:
     def start(self, host: dict[str, Any]) -> None:
         """Attach everything that can be attached now, and record from then on."""
         self._book.put("host", host)
+        self._book.config(settings.of_host())
         self._read_clock()
         self._drainer.start()
         self._probe_facts.tracepoints(self._loader.attach_tracepoints())

@@ -217,6 +217,7 @@ class MadeBundle:
             "communicator": self._communicators() + given["communicator"],
             "probe": given["probe"] or self._probes(),
             "loss": given["loss"],
+            "config": given["config"],
             "budget_step": given["budget_step"],
         }
 

@@ -10,6 +10,7 @@
 --   stream         VARCHAR          stream it feeds
 --   operation      VARCHAR          vendor-neutral operation
 --   vendor         VARCHAR          nvidia, mpi or kernel
+--   library_ref    INTEGER          library it is in, in that bundle; NULL: the kernel
 --   symbol         VARCHAR          function or tracepoint
 --   is_attached    BOOLEAN          the kernel accepted it
 --   refused_reason VARCHAR          why it was refused
@@ -23,6 +24,7 @@ select
     stream,
     operation,
     vendor,
+    library_ref,
     symbol,
     is_attached,
     refused_reason,

@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.lab import comparing
 from tests.lab.diagnosing import diagnose, mismatches
 from tests.lab.scenarios import (
     always_late,
@@ -46,18 +48,25 @@ def run(scenario: Scenario) -> list[str]:
             return mismatches(case, recording.truth)
 
 
+def run_compare() -> list[str]:
+    """Return what is wrong with the comparison of two runs, one of them slower."""
+    with tempfile.TemporaryDirectory(prefix="scoreboard-") as folder:
+        return comparing.mismatches(Path(folder))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the scoreboard from the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.scoreboard")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each scenario")
     repeat = parser.parse_args(arguments).repeat
     agreed = asked = 0
-    for scenario in SCENARIOS:
+    runs = [(each.name, each.truth.verdict, partial(run, each)) for each in SCENARIOS]
+    for name, verdict, ask in [*runs, ("5 % slower", "compared", run_compare)]:
         for _ in range(repeat):
-            wrong = run(scenario)
+            wrong = ask()
             asked += 1
             agreed += not wrong
-            label = f"{scenario.name:<12} {scenario.truth.verdict:<12}"
+            label = f"{name:<12} {verdict:<12}"
             sys.stdout.write(f"{label} {'; '.join(wrong) or 'as labelled'}\n")
             sys.stdout.flush()
     sys.stdout.write(f"{agreed} of {asked} runs as labelled\n")

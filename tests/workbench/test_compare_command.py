@@ -29,10 +29,15 @@ STEPS = 60
 
 
 def saved(folder: Path, name: str, work: NDArray[np.int64]) -> Path:
-    """Return the case of a job that does this work."""
+    """Return the case of a job that does this work, under a clock source of its own."""
     place = folder / name
     place.mkdir()
-    job_of(work, hosts=HOSTS, seed=len(name)).build(place).close()
+    made = job_of(work, hosts=HOSTS, seed=len(name))
+    setting = {"scope": "host", "pid": None, "key": "clock_source", "source": "/sys"}
+    for host in HOSTS:
+        value = "hpet" if name == "slower" else "tsc"
+        made.host(host).fact("config", value=value, **setting)
+    made.build(place).close()
     return place / "case.duckdb"
 
 
@@ -80,6 +85,13 @@ def test_five_percent_more_work_on_one_host_fails_it_and_is_named(
     assert named.startswith("on_cpu +")
     assert " on hostb; waiting for others +" in named
     assert "hosta" not in named
+    assert "clock clock_source base tsc case hpet" in text
+
+
+def test_equal_set_ups_are_not_mentioned(
+    cases: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "set up differently" not in run(capsys, cases["base"], cases["equal"])[1]
 
 
 def test_rows_say_the_same_for_a_pipeline(

@@ -16,6 +16,7 @@ import pytest
 from workbench.analysis.comparison import student
 from workbench.analysis.comparison.change import change, correlation_steps, holm
 from workbench.analysis.comparison.outcome import Comparison, compare, frame_of, verdict
+from workbench.analysis.comparison.settings import drift
 from workbench.analysis.comparison.sides import OWN, STEP, Run
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def run_of(
     step: NDArray[np.float64],
     *,
     host_own: dict[str, NDArray[np.float64]] | None = None,
+    settings: dict[tuple[str, str], frozenset[str]] | None = None,
     **classes: NDArray[np.float64],
 ) -> Run:
     """Return a run with these steps, classes and own times of hosts."""
@@ -61,6 +63,7 @@ def run_of(
         rank_count=1,
         left_out_count=0,
         series=series,
+        settings=settings or {},
     )
 
 
@@ -245,6 +248,30 @@ def test_a_host_that_the_base_lacks_is_compared_with_all_of_it() -> None:
     assert not own["a"].is_against_all
     assert own["b"].is_against_all
     assert own["b"].share == pytest.approx(0.2)
+
+
+def test_settings_that_differ_between_two_sides_are_told_whatever_the_hosts_are() -> (
+    None
+):
+    step = np.full(8, STEP_NS)
+    nccl, smt = ("library", "libnccl.so.2"), ("cpu", "smt")
+    slot = ("gpu", "pcie.0000:17:00.0")
+    base = run_of(step, settings={nccl: frozenset("a"), smt: frozenset("1")})
+    case = run_of(
+        step,
+        settings={
+            nccl: frozenset("ab"),
+            smt: frozenset("1"),
+            slot: frozenset("x"),
+            ("clock", "clock_source"): frozenset(["hpet"]),
+        },
+    )
+
+    assert drift([base], [case]).rows() == [
+        ("clock", "clock_source", [], ["hpet"]),
+        (*nccl, ["a"], ["a", "b"]),
+    ]
+    assert drift([case], [case]).is_empty()
 
 
 def test_holm_corrects_for_the_number_of_tests_and_keeps_the_order() -> None:

@@ -87,6 +87,7 @@ FACTS = {
     ),
     "ring": _keys("stream:s size_bytes:l most_used_bytes:l"),
     "program": _keys("program:s window_ns:l run_ns:l? run_count:l? missed_count:l"),
+    "config": _keys("scope:s pid:i? key:s value:s source:s"),
     "budget_step": _keys(
         "time_ns:l step:s stream:s? effect:s share_ppm:l budget_ppm:l"
     ),

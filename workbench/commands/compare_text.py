@@ -16,6 +16,7 @@ from workbench.analysis.comparison.outcome import (
     Comparison,
     PartChange,
 )
+from workbench.analysis.comparison.settings import drift
 from workbench.analysis.comparison.sides import OWN
 from workbench.commands.output import PAGE_WIDTH, plain
 
@@ -40,6 +41,7 @@ ALIKE = 0.5
 
 LABEL_WIDTH = 17
 HALF_BAR = 9
+HASH_DIGITS = 12
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 
 
@@ -49,8 +51,8 @@ def report(comparison: Comparison) -> Iterator[str]:
     for label, text in _facts(comparison):
         yield from _wrap(plain(text), label)
     for title, rows in _tables(comparison):
-        yield ""
         yield from _table(title, rows)
+    yield from _drift(comparison)
 
 
 def _wrap(text: str, label: str | None = None) -> list[str]:
@@ -228,6 +230,7 @@ def _table(title: str, rows: Sequence[PartChange]) -> Iterator[str]:
     ]
     if not rows:
         return
+    yield ""
     largest = max(NOTABLE, *(abs(part.share) for part in rows))
     yield (f"{title:<28}{'base':>9}{'case':>9}{'of a step':>11}{'p (Holm)':>10}")
     for part in rows:
@@ -247,6 +250,26 @@ def _line(part: PartChange, largest: float) -> str:
         f"{_p(part.corrected_p):>10}"
     )
     return f"{cells} {bar}".rstrip()
+
+
+def _drift(comparison: Comparison) -> Iterator[str]:
+    """Return the settings and libraries in which the two sides differ."""
+    differing = drift(comparison.base, comparison.case)
+    if differing.is_empty():
+        return
+    yield ""
+    yield "set up differently: no cause is shown by that, but look here first"
+    for topic, setting, base, case in differing.iter_rows():
+        yield from _wrap(f"{plain(setting)}", topic)
+        for side, values in (("base", base), ("case", case)):
+            said = ", ".join(map(_shortened, values)) or "not told"
+            yield f"  {'':<{LABEL_WIDTH}}  {side}  {plain(said)}"
+
+
+def _shortened(value: str) -> str:
+    """Return a value with the first digits of a hash, which are enough to tell."""
+    name, _, digits = value.partition(" ")
+    return f"{name} {digits[:HASH_DIGITS]}..." if name == "sha256" else value
 
 
 def _p(value: float | None) -> str:

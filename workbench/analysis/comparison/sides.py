@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from workbench.analysis.comparison.settings import QUERY, settings_of
 from workbench.errors import CaseError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from workbench.analysis.comparison.change import Series
+    from workbench.analysis.comparison.settings import Settings
     from workbench.store.case import Case
 
 PARTS = """
@@ -59,6 +61,8 @@ class Run:
     """Steps that not every rank shows."""
 
     series: dict[tuple[str | None, str, str], Series]
+    settings: Settings
+    """What its hosts are set up with."""
 
     @property
     def step_count(self) -> int:
@@ -102,14 +106,16 @@ def read_run(case: Case, *, hosts: Sequence[str] = ()) -> Run:
     jobs = of_job.sort("len", "job_id", descending=[True, False])["job_id"].to_list()
     frame = _on_hosts(frame.filter(job_id=jobs[0]), hosts)
     whole, rank_count, all_count = _whole_steps(frame)
+    names = sorted(whole["host"].unique())
     return Run(
         name=str(case.path),
         job_id=jobs[0],
         other_jobs=tuple(jobs[1:]),
-        hosts=tuple(sorted(whole["host"].unique())),
+        hosts=tuple(names),
         rank_count=rank_count,
         left_out_count=all_count - whole["step"].n_unique(),
         series=_series(whole, rank_count),
+        settings=settings_of(case.frame(QUERY), names),
     )
 
 
