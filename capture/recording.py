@@ -264,10 +264,11 @@ class Recording:
             self._seen_ns[target.pid] = time.monotonic_ns()
             self._world_known.discard(target.pid)
             self._look_soon(target.pid)
-        self._attach(found)
-        for target in found.new_targets:
+            # Before the probes: a running job's next call would be met as one on an
+            # unknown communicator, and say so after our correction of it.
             self._find_world(target.pid)
             self._unnoted[target.pid] = True
+        self._attach(found)
         for target in found.gone_targets:
             self._book.ended(target.pid, time.monotonic_ns())
 

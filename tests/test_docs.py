@@ -22,7 +22,6 @@ COMMANDS = (
     "views",
     "query",
     "export",
-    "notebook",
 )
 RECORDER_COMMANDS = ("record", "seal", "verify", "show")
 LINK = re.compile(r"\]\(([^)#:]+)\)")

@@ -40,7 +40,6 @@ COMMANDS = (
     "query",
     "compare",
     "export",
-    "notebook",
 )
 """Commands in the order of the help."""
 

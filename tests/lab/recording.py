@@ -108,7 +108,9 @@ def recorders(
     """
     started: list[Recorder] = []
     try:
-        started.extend(_start(host, out_dir / host.name, words) for host in lab.hosts)
+        started.extend(
+            start_recorder(host, out_dir / host.name, words) for host in lab.hosts
+        )
         for each in started:
             each.wait_until_recording()
         yield tuple(started)
@@ -117,7 +119,8 @@ def recorders(
             each.kill()
 
 
-def _start(host: LabHost, out_dir: Path, words: Sequence[str]) -> Recorder:
+def start_recorder(host: LabHost, out_dir: Path, words: Sequence[str]) -> Recorder:
+    """Start the recorder of one host; whoever asks for it also ends it."""
     out_dir.mkdir(parents=True)
     command = [PYTHON, "-m", "capture", "record", "-o", out_dir]
     process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -232,6 +233,16 @@ def test_processes_of_one_host_share_a_clock_and_need_few_calls() -> None:
     found = search(one, calls_of(same, 1, 2, 10), WallLimit(low_ns=0, high_ns=0))
 
     assert (found.state, found.shift) == ("shift proved", 2)
+
+
+def test_a_call_that_never_returned_leaves_no_shift_open() -> None:
+    job = simulated_job(2, 60)
+    one, two = calls_of(job, 0, 0, 50), calls_of(job, 1, 8, 60)
+    one.has_both[-1] = two.has_both[0] = False
+    none = replace(one, has_both=np.zeros(50, dtype=bool))
+
+    assert search(one, two, None).shift == 8
+    assert search(none, two, None).state == "too few calls"
 
 
 def test_a_line_is_found_exactly_where_one_exists() -> None:

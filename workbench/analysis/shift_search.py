@@ -68,6 +68,21 @@ class Calls:
         """Return the number of the last call."""
         return self.first + len(self.kind) - 1
 
+    def trimmed(self) -> Calls:
+        """Return the calls from the first to the last that bounds anything.
+
+        The call in which a recording ends is open, and would refute no shift.
+        """
+        known = np.flatnonzero(self.has_both)
+        part = slice(known[0], known[-1] + 1) if len(known) else slice(0, 0)
+        return Calls(
+            first=self.first + (int(known[0]) if len(known) else 0),
+            kind=self.kind[part],
+            arrival_ns=self.arrival_ns[part],
+            completion_ns=self.completion_ns[part],
+            has_both=self.has_both[part],
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WallLimit:
@@ -96,6 +111,16 @@ class ShiftSearch:
     """The wall clocks left no other, and the calls alone would have."""
 
 
+NOTHING = ShiftSearch(
+    shift=None,
+    state="too few calls",
+    call_count=0,
+    refuted_count=0,
+    excluded_count=0,
+    is_by_wall_clock=False,
+)
+
+
 def search(base: Calls, other: Calls, limit: WallLimit | None) -> ShiftSearch:
     """Return which shift of the other's numbers is the only possible one.
 
@@ -106,6 +131,9 @@ def search(base: Calls, other: Calls, limit: WallLimit | None) -> ShiftSearch:
     limit
         What the wall clocks allow; None: anything.
     """
+    base, other = base.trimmed(), other.trimmed()
+    if not len(base.kind) or not len(other.kind):
+        return NOTHING
     every = np.arange(base.first - other.last, base.last - other.first + 1)
     allowed = every[_within(base, other, every, limit)]
     alike = allowed[_same_kinds(base, other, allowed)]
