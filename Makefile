@@ -7,7 +7,9 @@
 #   make lab         the fast fault-injection scenarios, live (root)
 #   make lab-full    every scenario, live (root)
 #   make samples     record the sample cases again (root)
-#   make picture     draw the README's picture again
+#   make notebook    the notebooks on the sample, in JupyterLab (no network)
+#   make picture     draw the README's pictures again
+#   make pages       run the notebooks on the sample again, for the pages to read
 #   make bpf         compile the CO-RE objects of the recorder (clang)
 #   make capture     the recorder in one file, its hash and bill of materials (clang)
 #   make wheelhouse  one archive for a laptop that is offline too
@@ -19,7 +21,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: demo test lint bench lab lab-full samples bpf capture host picture wheelhouse wheelhouse-check clean
+.PHONY: demo test lint bench lab lab-full samples bpf capture host notebook picture pages wheelhouse wheelhouse-check clean
 
 demo: $(VENV)/.core
 	@$(BIN)/coldtrace demo
@@ -42,6 +44,13 @@ lab-full: host $(VENV)/.dev bpf
 
 samples: host $(VENV)/.dev bpf
 	@$(BIN)/python -m tests.lab.make_samples
+
+notebook: $(VENV)/.notebook
+	@$(BIN)/coldtrace demo >/dev/null
+	@$(BIN)/coldtrace notebook coldtrace-demo/case.duckdb
+
+pages: $(VENV)/.dev
+	@$(BIN)/python -m tests.notebook.make_pages
 
 picture: $(VENV)/.core
 	@$(BIN)/coldtrace demo >/dev/null
@@ -74,8 +83,12 @@ $(VENV)/.core: pyproject.toml
 	@$(PIP) install --editable .
 	@touch $@
 
+$(VENV)/.notebook: $(VENV)/.core
+	@$(PIP) install --editable '.[notebook]'
+	@touch $@
+
 $(VENV)/.dev: $(VENV)/.core
-	@$(PIP) install --group dev
+	@$(PIP) install --editable '.[notebook]' --group dev
 	@touch $@
 
 clean:

@@ -74,6 +74,7 @@ class CaseBuilder:
 
     def write(self, folder: Path) -> list[Path]:
         """Write a bundle for each host and return their paths."""
+        folder.mkdir(exist_ok=True)
         return [host.write(folder) for host in self.hosts.values()]
 
     def build(self, folder: Path, *, library: bool = True) -> Case:

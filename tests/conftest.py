@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import workbench.analysis  # noqa: F401 - registers the models
 from tests.offline.tripwire import Tripwire
+from workbench.store.case import Case
+from workbench.store.load import load_bundles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -45,14 +48,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _wire() -> Iterator[None]:
-    """Fail the session if anything but loopback was tried."""
+def wire() -> Iterator[Tripwire | None]:
+    """Fail the session if anything but loopback was tried; None where nobody looks."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
-        yield
+        yield None
         return
     with Tripwire() as wire:
-        yield
+        yield wire
     assert wire.attempts == [], f"left loopback: {sorted(set(wire.attempts))}"
+
+
+@pytest.fixture(scope="session")
+def sample_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return a function that gives a sample's case, loaded once a session.
+
+    Whoever asks opens it for reading.
+    """
+    folder = tmp_path_factory.mktemp("samples")
+
+    def loaded(name: str) -> Path:
+        path = folder / f"{name}.duckdb"
+        if not path.exists():
+            with Case.create(path) as case:
+                load_bundles(case, sorted((ROOT / "samples" / name).glob("*.bundle")))
+        return path
+
+    return loaded
 
 
 @pytest.fixture(scope="session")

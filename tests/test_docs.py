@@ -22,6 +22,7 @@ COMMANDS = (
     "views",
     "query",
     "export",
+    "notebook",
 )
 RECORDER_COMMANDS = ("record", "seal", "verify", "show")
 LINK = re.compile(r"\]\(([^)#:]+)\)")

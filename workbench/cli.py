@@ -40,6 +40,7 @@ COMMANDS = (
     "query",
     "compare",
     "export",
+    "notebook",
 )
 """Commands in the order of the help."""
 

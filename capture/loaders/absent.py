@@ -105,7 +105,9 @@ def why_absent(asked: Sequence[str], known: Sequence[str]) -> dict[str, str]:
 def _without_any() -> str:
     """Return why there is no stream at all, with what may have led to that choice."""
     missing = sorted({"CAP_BPF", "CAP_PERFMON"} - rights.effective())
-    circumstances = [f"the recorder had no {name}" for name in missing]
+    circumstances: list[str] = []
+    if missing:
+        circumstances.append(f"the recorder had no {' and no '.join(missing)}")
     if rights.lockdown() == _CONFIDENTIALITY:
         circumstances.append("the kernel is locked down (confidentiality)")
     return "; ".join(["recorded without eBPF (--streams none)", *circumstances])

@@ -29,7 +29,11 @@ def stand(
     with made.build(folder, library=False) as built:
         path = built.path
     assert path is not None
-    case = open_case(path, read_only=False)
+    return stand_on(open_case(path, read_only=False), *views)
+
+
+def stand_on(case: Case, *views: str) -> Case:
+    """Return a case that is open with these views, as :func:`stand` does."""
     library = Library(case)
     case.connection.execute("create schema if not exists model")
     for node in library.closure(views):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,6 @@ import polars as pl
 import pytest
 
 from tests.builders import case as new_case
-from tests.lab.diagnosing import diagnose
 from tests.workbench.made_jobs import MILLISECOND, job_of, loaded_job, work_of
 from workbench.charts import png
 from workbench.charts.arrival_fan import arrival_fan_frame
@@ -31,23 +29,24 @@ from workbench.charts.lateness import LATENESS_SCHEMA, lateness_chart, lateness_
 from workbench.charts.reading import figure
 from workbench.charts.registry import CHARTS, ChartEntry
 from workbench.charts.time_budget import time_budget_frame
-from workbench.store.case import Case
+from workbench.store.case import Case, open_case
 from workbench.store.own_views import open_library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     import altair as alt
 
 
-SAMPLES = Path(__file__).resolve().parent.parent.parent / "samples"
 SEVEN_HOSTS = {f"h{at}": list(range(10 * at, 10 * at + 10)) for at in range(7)}
 
 
 @pytest.fixture(scope="module")
-def late_rank() -> Iterator[Case]:
+def late_rank(sample_case: Callable[[str], Path]) -> Iterator[Case]:
     """Return the sample in which rank 5 reads 290 ms longer at each 14th step."""
-    with diagnose(sorted((SAMPLES / "late-rank").glob("*.bundle"))) as case:
+    with open_case(sample_case("late-rank")) as case:
+        open_library(case)
         yield case
 
 

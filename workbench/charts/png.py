@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import vl_convert
 
@@ -22,9 +22,13 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 def to_png(chart: alt.Chart, *, scale: float = 2.0) -> bytes:
     """Return the chart as PNG bytes, on white, with nothing fetched."""
-    specification = chart.to_dict()
-    specification["background"] = "white"
-    return _squeeze(vl_convert.vegalite_to_png(specification, scale=scale))
+    return spec_to_png(chart.to_dict(), scale=scale)
+
+
+def spec_to_png(spec: dict[str, Any], *, scale: float) -> bytes:
+    """Return a chart's specification as PNG bytes, on white, with nothing fetched."""
+    on_white = {**spec, "background": "white"}
+    return _squeeze(vl_convert.vegalite_to_png(on_white, scale=scale))
 
 
 def _squeeze(png: bytes) -> bytes:
