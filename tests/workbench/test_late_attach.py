@@ -103,7 +103,15 @@ def test_a_constant_straggler_without_stated_wall_clocks_is_not_matched(
         states = attached(made)
         clocks = made.frame("select state from model.clock_summary")
         reasons = made.frame("select reason from model.late_attach where rank = 2")
+        told = made.frame(
+            "select verdict, unnest(not_checked) as told from finding"
+            " where finding = 'finding_straggler'"
+        )
 
+    assert {row[0] for row in told.rows() if "order nothing" in row[1]} == {
+        "not_decidable"
+    }
+    assert "found" not in told["verdict"].to_list()
     assert [row[2] for row in states] == [None] * 4
     assert states[2][1] == "several shifts"
     assert clocks["state"].to_list() == ["alone", "alone"]
