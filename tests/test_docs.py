@@ -21,6 +21,7 @@ COMMANDS = (
     "clocks",
     "views",
     "query",
+    "report",
     "export",
     "notebook",
 )

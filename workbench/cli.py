@@ -39,6 +39,7 @@ COMMANDS = (
     "views",
     "query",
     "compare",
+    "report",
     "export",
     "notebook",
 )

@@ -10,6 +10,7 @@ from capture.seal import seal
 from tests.bench.figures import Figure, timed
 from tests.bench.made_job import LATE_RANK, MadeJob
 from tests.bench.made_spool import write_spool
+from workbench.commands.report import form
 from workbench.store.case import Case, open_case
 from workbench.store.load import load_bundles
 from workbench.store.own_views import open_library
@@ -82,6 +83,13 @@ def _measure_store(path: Path, bundles: Path, events: int) -> Iterator[Figure]:
             case.frame(ALL_FINDINGS)
     yield Figure(
         what="all findings, again", measured=f"{again.seconds:.2f} s", bar="<= 1 s"
+    )
+    with timed("report") as reporting:
+        page = form(path, "html")
+    yield Figure(
+        what="report of that case, drawing included",
+        measured=f"{reporting.seconds:.1f} s, {len(page) / 1e6:.2f} MB",
+        bar="<= 10 s, <= 2 MB",
     )
     yield Figure(
         what="case file",

@@ -116,9 +116,17 @@ def lateness_chart(frame: pl.DataFrame) -> alt.Chart:
             color=excess,
             tooltip=["row", "step", alt.Tooltip("excess_ms", format=".3f")],
         )
-        .properties(width=WIDTH, height=alt.Step(22 if len(order) <= 32 else 8))  # noqa: PLR2004
+        .properties(
+            width=alt.Step(_cell_width(len(steps))),
+            height=alt.Step(22 if len(order) <= 32 else 8),  # noqa: PLR2004
+        )
     )
     return themed(chart, title=title, subtitle=subtitle)
+
+
+def _cell_width(count: int) -> float:
+    """Return a width of whole half pixels: any other leaves seams between cells."""
+    return max(1.0, round(2 * WIDTH / max(count, 1)) / 2)
 
 
 def _reading(frame: pl.DataFrame) -> tuple[str, str]:

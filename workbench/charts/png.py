@@ -27,8 +27,12 @@ def to_png(chart: alt.Chart, *, scale: float = 2.0) -> bytes:
 
 def spec_to_png(spec: dict[str, Any], *, scale: float) -> bytes:
     """Return a chart's specification as PNG bytes, on white, with nothing fetched."""
-    on_white = {**spec, "background": "white"}
-    return _squeeze(vl_convert.vegalite_to_png(on_white, scale=scale))
+    return draw({**spec, "background": "white"}, scale=scale)
+
+
+def draw(spec: dict[str, Any], *, scale: float = 2.0) -> bytes:
+    """Return a chart's specification as PNG bytes, on the ground that it names."""
+    return _squeeze(vl_convert.vegalite_to_png(spec, scale=scale))
 
 
 def _squeeze(png: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""``coldtrace demo``: the sample with a late rank, from its bundles to the verdict.
+"""``coldtrace demo``: the sample with a late rank, from its bundles to the report.
 
 It works in a folder of its own, which it may overwrite as often as it likes: a folder
 that holds anything else is left alone.  It needs no GPU, no root and no network.
@@ -7,9 +7,11 @@ that holds anything else is left alone.  It needs no GPU, no root and no network
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.commands import report
 from workbench.commands.diagnose import CASE_NAME, DEFAULT_TOP, print_verdict
 from workbench.commands.exit_code import ExitCode, UsageError
 from workbench.commands.load import load_into, narrate_problems
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "demo"
-HELP = "load the sample with a late rank and print its verdict"
+HELP = "load the sample with a late rank, print its verdict, write its report"
 EXAMPLES = (
     "coldtrace demo",
     "coldtrace demo -o /tmp/demo",
@@ -29,6 +31,7 @@ EXAMPLES = (
 
 SAMPLE = "late-rank"
 FOLDER = Path("coldtrace-demo")
+REPORT_NAME = "report.html"
 MARK = ".coldtrace-demo"
 """File that says a folder is the demo's own."""
 
@@ -46,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Copy the sample, load it and print the verdict."""
+    """Copy the sample, load it, print the verdict and write the report."""
     sample = sample_folder()
     folder = claim(args.output)
     for old in folder.glob("*.bundle"):
@@ -61,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     narrate_problems(loaded.problems)
     narrate(summary)
     print_verdict(case, fmt="table", top=DEFAULT_TOP)
+    sys.stdout.flush()
+    report.write(case, folder / REPORT_NAME, force=True)
     return ExitCode.OK
 
 

@@ -23,6 +23,8 @@ MAX_PROBLEMS = 5
 LEAST_SLOWDOWN = 1.05
 """Slowdown of a job from which on it is said."""
 
+EVEN_WORK = "what-if, all ranks alike (S, M_W and M_S of the OSDI'25 straggler paper)"
+
 SMALL_EXCESS = 0.05
 """Part of a rank's own time that fills the bars at the least."""
 
@@ -68,24 +70,29 @@ def _rank_name(row: dict[str, Any]) -> str:
 
 def jobs(verdict: Verdict) -> Iterator[str]:
     """Return how much slower each job ran than one of even work, and who owes it."""
+    said = list(job_facts(verdict))
+    if said:
+        yield ""
+        yield EVEN_WORK
+        for job, lines in said:
+            for number, line in enumerate(lines):
+                yield from field("" if number else job, line)
+
+
+def job_facts(verdict: Verdict) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Return each job that even work would make faster, and what is said of it."""
     names = {
         (row["job_id"], row["rank"]): row["rank_name"] or f"rank {row['rank']}"
         for row in verdict.ranks.iter_rows(named=True)
     }
     shown = verdict.jobs.filter(verdict.jobs["slowdown_ratio"] >= LEAST_SLOWDOWN)
-    if shown.is_empty():
-        return
-    yield ""
-    yield "what-if, all ranks alike (S, M_W and M_S of the OSDI'25 straggler paper)"
     for row in shown.iter_rows(named=True):
         worst = ", ".join(names[row["job_id"], rank] for rank in row["worst_ranks"])
         owed = _part(row["worst_share_ratio"], worst)
         stage = _part(row["last_stage_share_ratio"], "the last stage")
-        yield from field(
-            row["job_id"],
-            f"{row['slowdown_ratio']:.3f} times as long as with even work{owed}{stage}",
-        )
-        yield from _between(verdict, row["job_id"])
+        ratio = row["slowdown_ratio"]
+        first = f"{ratio:.3f} times as long as with even work{owed}{stage}"
+        yield row["job_id"], (first, *_between(verdict, row["job_id"]))
 
 
 def _part(ratio: float | None, who: str) -> str:
@@ -97,11 +104,10 @@ def _between(verdict: Verdict, job_id: str) -> Iterator[str]:
     """Return whether the computations differ by rank or vary on every rank alike."""
     mine = verdict.variances.filter(job_id=job_id).head(1)
     for row in mine.iter_rows(named=True):
-        yield from field(
-            "",
+        yield (
             f"{row['operation']} of {row['role']}: {100 * row['between_ratio']:.1f} % "
             f"of its variance lies between ranks, the slowest takes "
-            f"{row['largest_ratio']:.3f} times the median",
+            f"{row['largest_ratio']:.3f} times the median"
         )
 
 
@@ -140,11 +146,11 @@ def gaps(verdict: Verdict) -> Iterator[str]:
         counts = rows.group_by("verdict").len().sort("verdict").iter_rows()
         said = ", ".join(f"{count} {word.replace('_', ' ')}" for word, count in counts)
         yield from field(str(finding).removeprefix("finding_"), said)
-    missing = list(_missing(verdict))
-    if missing:
+    absent = list(missing(verdict))
+    if absent:
         yield ""
         yield "not in this case"
-        for line in missing:
+        for line in absent:
             yield from wrap(line, indent="  ")
     if not verdict.problems.is_empty():
         yield ""
@@ -156,7 +162,7 @@ def gaps(verdict: Verdict) -> Iterator[str]:
             yield f"  and {rest} more in the view load_problem"
 
 
-def _missing(verdict: Verdict) -> Iterator[str]:
+def missing(verdict: Verdict) -> Iterator[str]:
     """Return streams that were not observed, by reason, and ranks without a bundle."""
     hosts: dict[str, list[str]] = {}
     for row in verdict.coverage.iter_rows(named=True):

@@ -32,7 +32,7 @@ QUESTIONS = {
 
 def report(verdict: Verdict, *, top: int) -> Iterator[str]:
     """Return the lines of the verdict, with at most `top` findings shown whole."""
-    yield from wrap(_headline(verdict), indent="")
+    yield from wrap(headline(verdict), indent="")
     if verdict.of(STRAGGLER, "found"):
         yield from _stragglers(verdict, top)
     else:
@@ -44,12 +44,13 @@ def report(verdict: Verdict, *, top: int) -> Iterator[str]:
     yield from gaps(verdict)
 
 
-def _headline(verdict: Verdict) -> str:
+def headline(verdict: Verdict) -> str:
+    """Return the verdict in one sentence."""
     found = verdict.of(STRAGGLER, "found")
     main = [row for row in found if row["step_count"] == _most_steps(found)]
     names = list(dict.fromkeys(str(row["subject_id"]) for row in main))
     if len(names) == 1:
-        return _sentence(verdict, main[0])
+        return sentence(verdict, main[0])
     if names:
         return f"{len(names)} ranks held the job up: {', '.join(names)}"
     counts = _counts(verdict)
@@ -67,19 +68,20 @@ def _most_steps(rows: list[dict[str, Any]]) -> int:
     return max(row["step_count"] for row in rows)
 
 
-def _sentence(verdict: Verdict, row: dict[str, Any]) -> str:
+def sentence(verdict: Verdict, row: dict[str, Any]) -> str:
     """Return who held the job up, by how much, how often, and who waited."""
     host = verdict.host_name(row["host_id"])
-    waiting = _victims(verdict, row)
+    waiting = victims(verdict, row)
     tail = f", and {waiting} waited for it" if waiting else ""
-    often = _often(row)
+    when = often(row)
     return (
         f"rank {plain(row['subject_id'])} on {host} held the job up by "
-        f"{short(row['magnitude_ns'])} {often}{tail}"
+        f"{short(row['magnitude_ns'])} {when}{tail}"
     )
 
 
-def _often(row: dict[str, Any]) -> str:
+def often(row: dict[str, Any]) -> str:
+    """Return in which steps it happens, in words."""
     affected, steps = row["affected_step_count"], row["step_count"]
     if affected == steps or row["period_steps"] == 1:
         return (
@@ -90,7 +92,8 @@ def _often(row: dict[str, Any]) -> str:
     return f"in {affected} of {steps} steps"
 
 
-def _victims(verdict: Verdict, row: dict[str, Any]) -> str:
+def victims(verdict: Verdict, row: dict[str, Any]) -> str:
+    """Return who waited, in words; nothing where that is not known."""
     count = len(_waiting(verdict, row))
     others = verdict.ranks.filter(job_id=verdict.job_of(row)).height - 1
     if not count:
@@ -111,7 +114,7 @@ def _stragglers(verdict: Verdict, top: int) -> Iterator[str]:
     for row in rows[:top]:
         yield ""
         if len(rows) > 1:
-            yield from wrap(_sentence(verdict, row), indent="")
+            yield from wrap(sentence(verdict, row), indent="")
         yield from _facts(verdict, row)
     if len(rows) > top:
         yield ""
@@ -127,8 +130,8 @@ def _facts(verdict: Verdict, row: dict[str, Any]) -> Iterator[str]:
             f"{row['step_count']} steps; the job took "
             f"{row['slowdown_ratio']:.2f} times as long as if no rank were late",
         )
-        yield from _named_victims(verdict, row)
-    yield from field("cause", _cause(verdict, row))
+        yield from field("victims", named_victims(verdict, row))
+    yield from field("cause", cause(verdict, row))
     yield from field("confidence", row["confidence"])
     for label, name in (
         ("for", "evidence_for"),
@@ -143,17 +146,18 @@ def _facts(verdict: Verdict, row: dict[str, Any]) -> Iterator[str]:
     yield from _rows(verdict, row)
 
 
-def _named_victims(verdict: Verdict, row: dict[str, Any]) -> Iterator[str]:
-    """Return who waited, where it was not simply everybody."""
+def named_victims(verdict: Verdict, row: dict[str, Any]) -> str:
+    """Return the names of who waited; nothing where it was simply everybody."""
     waiting = _waiting(verdict, row)
     if len(waiting) == verdict.ranks.filter(job_id=verdict.job_of(row)).height - 1:
-        return
+        return ""
     more = len(waiting) - MAX_VICTIMS
     named = ", ".join(waiting[:MAX_VICTIMS])
-    yield from field("victims", named + (f" and {more} more" if more > 0 else ""))
+    return named + (f" and {more} more" if more > 0 else "")
 
 
-def _cause(verdict: Verdict, row: dict[str, Any]) -> str:
+def cause(verdict: Verdict, row: dict[str, Any]) -> str:
+    """Return the cause with its code and its part of the excess."""
     known = {each["code"]: each["meaning"] for each in verdict.causes.to_dicts()}
     code = row["cause"]
     if code is None:
@@ -175,14 +179,19 @@ def _share(verdict: Verdict, row: dict[str, Any]) -> float | None:
 
 def _rows(verdict: Verdict, row: dict[str, Any]) -> Iterator[str]:
     """Return the command that shows a finding's rows, to be pasted as it is."""
-    where = " and ".join(row["evidence_keys"])
-    sql = f"from {row['evidence_view']}" + (f" where {where}" if where else "")
     path = shlex.quote(plain(verdict.case_path))
     yield f"  {'rows':<{LABEL}}  coldtrace query {path} \\"
-    yield f"{' ' * (LABEL + 6)}{_quoted(plain(sql))}"
+    yield f"{' ' * (LABEL + 6)}{quoted(plain(evidence_query(row)))}"
 
 
-def _quoted(sql: str) -> str:
+def evidence_query(row: dict[str, Any]) -> str:
+    """Return the query that shows a finding's rows."""
+    where = " and ".join(row["evidence_keys"])
+    return f"from {row['evidence_view']}" + (f" where {where}" if where else "")
+
+
+def quoted(sql: str) -> str:
+    """Return a query as one word of a shell, in double quotes where that will do."""
     return f'"{sql}"' if not set(sql) & set('"$`\\!') else shlex.quote(sql)
 
 
@@ -192,12 +201,8 @@ def _others(verdict: Verdict, top: int) -> Iterator[str]:
     accused = {row["subject_id"] for row in verdict.of(STRAGGLER, "found")}
     for row in rows[:top]:
         yield ""
-        who = f"{row['subject_kind']} {row['subject_id']}"
-        says = QUESTIONS.get(row["finding"], row["finding"])
-        on = (
-            "" if row["host_id"] is None else f" on {verdict.host_name(row['host_id'])}"
-        )
-        yield from wrap(f"{plain(who)}{on} {says} ({row['finding']})", indent="")
+        said = other_sentence(verdict, row)
+        yield from wrap(f"{said} ({row['finding']})", indent="")
         if row["subject_id"] in accused:
             yield from field("for", "; ".join(row["evidence_for"]))
             yield from _rows(verdict, row)
@@ -206,6 +211,13 @@ def _others(verdict: Verdict, top: int) -> Iterator[str]:
     if len(rows) > top:
         yield ""
         yield f"{len(rows) - top} more found; --top {len(rows)} shows them"
+
+
+def other_sentence(verdict: Verdict, row: dict[str, Any]) -> str:
+    """Return what a finding beside the straggler says of its subject."""
+    says = QUESTIONS.get(row["finding"], row["finding"])
+    on = "" if row["host_id"] is None else f" on {verdict.host_name(row['host_id'])}"
+    return f"{plain(row['subject_kind'])} {plain(row['subject_id'])}{on} {says}"
 
 
 def _without_straggler(verdict: Verdict) -> Iterator[str]:
