@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from workbench.analysis.opening import open_case
+    from workbench.commands.load import load_case
     from workbench.errors import WorkbenchError
     from workbench.store.case import Case
 
     __version__: str
 
-__all__ = ["Case", "WorkbenchError", "__version__", "open_case"]
+__all__ = ["Case", "WorkbenchError", "__version__", "load_case", "open_case"]
 
 _HOMES = {
     "Case": "workbench.store.case",
     "WorkbenchError": "workbench.errors",
+    "load_case": "workbench.commands.load",
     "open_case": "workbench.analysis.opening",
 }
 

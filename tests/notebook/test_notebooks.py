@@ -13,6 +13,7 @@ import sys
 import tomllib
 from typing import TYPE_CHECKING, Any
 
+import nbformat
 import polars as pl
 import pytest
 
@@ -22,18 +23,31 @@ from workbench import cli
 from workbench.ui.writing import INPUT, notebook_of, sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 NAMES = tuple(source.stem for source in sources())
 SAMPLES = ("late-rank", "always-late", "healthy")
 HOSTILE = "<script><b>\x1b[31m\u202e"
 
+LOADING = """
+from workbench import load_case
+case = load_case("case.duckdb", ["."])
+answer = case.frame("select count(*) as host_count from host")
+case.close()
+"""
+"""Long loads show their progress in a notebook, too."""
+
 Answers = dict[str, pl.DataFrame]
 
 
-def answers_of(case: Path, folder: Path) -> Answers:
-    notebooks = {path.stem: notebook_of(path, str(case)) for path in sources()}
+def answers_of(
+    case: Path,
+    folder: Path,
+    first: Mapping[str, nbformat.NotebookNode] | None = None,
+) -> Answers:
+    ours = {path.stem: notebook_of(path, str(case)) for path in sources()}
+    notebooks = {**(first or {}), **ours}
     views = {"COLDTRACE_VIEWS": str(folder / "views")}
     return run_notebooks(notebooks, folder, views)
 
@@ -111,11 +125,17 @@ def test_every_notebook_runs_on_a_case_of_its_own_with_a_hostile_thread_name(
     rank = made.host("a").rank(1)
     other = made.host("a").thread(rank.tid + 1, pid=rank.pid, name=HOSTILE)
     other.off_cpu(start_ns=10**9 + 5 * MILLISECOND, duration_ns=20 * MILLISECOND)
-    case = made.build(tmp_path)
-    case.close()
+    made.write(tmp_path)
+    load = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(LOADING)])
 
-    found = answers_of(tmp_path / "case.duckdb", tmp_path)
+    found = answers_of(tmp_path / "case.duckdb", tmp_path, {"loading": load})
 
+    bars = [
+        output["data"]["text/plain"]
+        for output in outputs(load)
+        if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
+    ]
+    assert any(bar.startswith("a.bundle:") for bar in bars)
     assert found["who_is_late"]["rank"].to_list() == [1]
     assert set(found["orientation"]["host_name"]) == {"a", HOSTILE}
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Self
 
 import polars as pl
 
-import workbench.analysis  # noqa: F401 -- registers the models, which the load runs
+from workbench.analysis import opening  # registers the models, which the load runs
 from workbench.commands.exit_code import ExitCode, UsageError
 from workbench.commands.output import FORMATS, emit, narrate, progress
+from workbench.errors import CaseError
 from workbench.store.case import Case, open_case
 from workbench.store.load import LoadReport, find_bundles, load_bundles
 
@@ -100,6 +101,27 @@ def load_into(path: Path, bundles: Sequence[Path]) -> tuple[LoadReport, str]:
     else:
         case.close()
     return report, summary
+
+
+def load_case(path: Path | str, bundles: Sequence[Path | str]) -> Case:
+    """Load bundles into the case at `path` and return it, open for reading.
+
+    For a script or a notebook: it shows its progress and says what went wrong.
+    `bundles` are files, or folders that hold some; a case that is not there is made.
+
+    Raises
+    ------
+    UsageError
+        If no bundle is named.
+    CaseError
+        If none could be read.
+    """
+    report, summary = load_into(Path(path), [Path(bundle) for bundle in bundles])
+    narrate_problems(report.problems)
+    if not report.is_any_read:
+        raise CaseError("no bundle could be read, nothing was loaded")
+    narrate(summary)
+    return opening.open_case(path)
 
 
 class LoadBar:

@@ -214,20 +214,28 @@ def _cell(value: object) -> str:
 def progress(items: Iterable[T] | int, label: str) -> tqdm[T]:
     """Return a progress bar over items, or up to a total that is `update`d.
 
-    It draws on standard error, and only where that is a terminal.
+    It draws in a notebook, or on standard error where that is a terminal.
     """
-    from tqdm import tqdm  # noqa: PLC0415 -- most commands draw none
+    from tqdm.auto import tqdm  # noqa: PLC0415 -- most commands draw none
 
+    is_notebook = _is_notebook()
     settings: dict[str, Any] = {
         "desc": plain(label),
         "file": sys.stderr,
-        "disable": not sys.stderr.isatty(),
+        "disable": not (is_notebook or sys.stderr.isatty()),
         "leave": False,
-        "ncols": PAGE_WIDTH,
+        "ncols": None if is_notebook else PAGE_WIDTH,
     }
     if isinstance(items, int):
         return tqdm(total=items, **settings)
     return tqdm(items, **settings)
+
+
+def _is_notebook() -> bool:
+    """Return whether this process is a notebook's kernel, by the rule of tqdm."""
+    shell = sys.modules.get("IPython")
+    running = None if shell is None else shell.get_ipython()
+    return running is not None and "IPKernelApp" in running.config
 
 
 def narrate(text: str, *, kind: str | None = None) -> None:
