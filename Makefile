@@ -52,9 +52,10 @@ notebook: $(VENV)/.notebook
 pages: $(VENV)/.dev
 	@$(BIN)/python -m tests.notebook.make_pages
 
-picture: $(VENV)/.core
+picture: host $(VENV)/.dev
 	@$(BIN)/coldtrace demo >/dev/null
 	@$(BIN)/python -m workbench.charts.picture coldtrace-demo/case.duckdb lateness samples/late-rank.png
+	@$(BIN)/python -m tests.notebook.make_screenshot samples/notebook.png
 
 # Objects are compiled ahead of time where clang is; elsewhere the bcc loader still works.
 bpf:

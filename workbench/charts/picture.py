@@ -8,17 +8,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from workbench.analysis.opening import open_case
 from workbench.charts.png import to_png
 from workbench.charts.registry import CHARTS
-from workbench.store.case import open_case
-from workbench.store.own_views import open_library
 
 
 def main(arguments: list[str]) -> int:
     """Draw the chart named ``CHART`` of ``CASE`` into ``PNG``."""
     case_path, name, picture = arguments
-    with open_case(case_path) as case:
-        open_library(case)
+    with open_case(Path(case_path)) as case:
         Path(picture).write_bytes(to_png(CHARTS[name].draw(case)))
     return 0
 

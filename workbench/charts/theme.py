@@ -91,5 +91,5 @@ def class_colour(present: Iterable[str], *, title: str = "class") -> alt.Color:
         title=title,
         sort=domain,
         scale=alt.Scale(domain=domain, range=colours),
-        legend=alt.Legend(columns=6, symbolType="square"),
+        legend=alt.Legend(columns=4, symbolType="square"),
     )
