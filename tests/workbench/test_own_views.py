@@ -15,7 +15,7 @@ from workbench.errors import ViewError, ViewHeaderError
 from workbench.store.case import Case
 from workbench.store.own_views import admit
 from workbench.store.view_archive import export_views, import_views
-from workbench.store.views import build_library
+from workbench.store.views import build_library, library_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -222,6 +222,33 @@ def ours() -> Iterator[Library]:
     """Return the library on an empty case."""
     with Case.create(None) as made:
         yield build_library(made)
+
+
+def test_a_finding_of_ones_own_joins_the_verdicts_and_a_wrong_one_does_not(
+    own: Path, ours: Library
+) -> None:
+    text = (library_folder() / "finding" / "finding_blocked.sql").read_text()
+    subject = next(line for line in text.splitlines() if line.startswith("-- subject:"))
+    write(own, "finding", "finding_mine", text)
+    write(
+        own,
+        "finding",
+        "finding_lost",
+        text.replace(subject, f"{subject}\n-- gap: host"),
+    )
+    (own / "finding" / "finding_bytes.sql").write_bytes(b"-- \xff\n")
+
+    admission = admit(ours, [own])
+
+    assert [view.name for view in admission.views] == ["finding_mine"]
+    made = admission.library.views["finding"].body
+    assert "'finding_mine'" in made
+    assert "'finding_lost'" not in made
+    assert ours.connection.execute("from finding").fetchall() == []
+    said = {fault.view: fault.message for fault in admission.faults}
+    assert said[str(own / "finding" / "finding_bytes.sql")] == "is not UTF-8 text"
+    lost = said[str(own / "finding" / "finding_lost.sql")]
+    assert lost.startswith("its gap must be a view with the columns ")
 
 
 @pytest.mark.parametrize("target", ["handed", "handed.zip"])
