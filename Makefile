@@ -26,9 +26,11 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 demo: $(VENV)/.core
 	@$(BIN)/coldtrace demo
 
+# What records live needs a machine to itself and comes last; the rest shares its cores.
 test: host $(VENV)/.dev bpf
 	@.ci/gates
-	@$(BIN)/python -m pytest --cov --cov-report term $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m "not bpf" --numprocesses auto --dist loadfile --cov
+	@$(BIN)/python -m pytest -m bpf
 
 lint: $(VENV)/.dev
 	@.ci/gates
