@@ -57,6 +57,7 @@ pages: $(VENV)/.dev
 picture: host $(VENV)/.dev
 	@$(BIN)/coldtrace demo >/dev/null
 	@$(BIN)/python -m workbench.charts.picture coldtrace-demo/case.duckdb lateness samples/late-rank.png
+	@$(BIN)/python -m tests.workbench.make_report_picture coldtrace-demo/report.html samples/report.png
 	@$(BIN)/python -m tests.notebook.make_screenshot samples/notebook.png
 
 # Objects are compiled ahead of time where clang is; elsewhere the bcc loader still works.

@@ -342,9 +342,9 @@ def test_squeezing_keeps_every_pixel_and_saves_bytes(
     late_rank: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[bytes] = []
-    squeeze = png._squeeze
+    squeeze = png.squeeze
     monkeypatch.setattr(
-        png, "_squeeze", lambda data: drawn.append(data) or squeeze(data)
+        png, "squeeze", lambda data: drawn.append(data) or squeeze(data)
     )
 
     small = png.to_png(CHARTS["lateness"].draw(late_rank))

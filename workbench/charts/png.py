@@ -32,10 +32,11 @@ def spec_to_png(spec: dict[str, Any], *, scale: float) -> bytes:
 
 def draw(spec: dict[str, Any], *, scale: float = 2.0) -> bytes:
     """Return a chart's specification as PNG bytes, on the ground that it names."""
-    return _squeeze(vl_convert.vegalite_to_png(spec, scale=scale))
+    return squeeze(vl_convert.vegalite_to_png(spec, scale=scale))
 
 
-def _squeeze(png: bytes) -> bytes:
+def squeeze(png: bytes) -> bytes:
+    """Return the same image with its pixels deflated at level 9."""
     pixels, out = b"", [SIGNATURE]
     for kind, data in _chunks(png):
         if kind == b"IDAT":
