@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
@@ -208,3 +209,19 @@ def test_too_few_steps_fail_only_a_strict_gate() -> None:
 
     assert compare._code(undecided, is_strict=False) == 0
     assert compare._code(undecided, is_strict=True) == 1
+
+
+def test_the_report_holds_the_verdict_the_parts_and_the_settings(
+    cases: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "compare.html"
+    words = (cases["base"], cases["slower"], "--report", page)
+
+    assert run(capsys, *words)[0] == 1
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    assert "The gate fails: a step of " in text
+    for shown in ("clock_source", "hpet", "tsc", "All ranks, by what they did", "<svg"):
+        assert shown in text
+    assert text.count('<li id="q') >= 3
+    assert run(capsys, *words)[0] == 2
+    assert run(capsys, *words, "--force")[0] == 1

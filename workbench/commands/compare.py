@@ -22,6 +22,7 @@ from workbench.analysis.opening import open_case
 from workbench.commands.compare_text import headline, report
 from workbench.commands.exit_code import ExitCode, UsageError
 from workbench.commands.output import FORMATS, emit, narrate
+from workbench.commands.publish import new_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,6 +83,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="table is the verdict to read, the others give a row a part "
         "(default: table)",
     )
+    parser.add_argument(
+        "--report", metavar="HTML", type=Path, help="write a report as one page, too"
+    )
+    parser.add_argument("--force", action="store_true", help="write HTML anew")
+
+
+def _write_report(path: Path, comparison: Comparison, *, force: bool) -> None:
+    # Drawing is imported here: a comparison without a report does not wait for it.
+    from workbench.commands.compare_report import build  # noqa: PLC0415
+    from workbench.report import page  # noqa: PLC0415
+
+    with new_file(path, force=force) as hidden:
+        hidden.write_text(page.render(build(comparison)), encoding="utf-8")
+    narrate(f"wrote {path}")
 
 
 def _percent(text: str) -> float:
@@ -99,6 +114,8 @@ def run(args: argparse.Namespace) -> int:
     comparison = outcome.compare(
         base, case, threshold=args.threshold, is_of_groups=is_of_groups
     )
+    if args.report is not None:
+        _write_report(args.report, comparison, force=args.force)
     if args.format == "table":
         sys.stdout.writelines(line + "\n" for line in report(comparison))
     else:

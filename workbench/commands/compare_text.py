@@ -48,9 +48,9 @@ UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns"))
 def report(comparison: Comparison) -> Iterator[str]:
     """Return the lines of the verdict."""
     yield from _wrap(headline(comparison))
-    for label, text in _facts(comparison):
+    for label, text in facts(comparison):
         yield from _wrap(plain(text), label)
-    for title, rows in _tables(comparison):
+    for title, rows in tables(comparison):
         yield from _table(title, rows)
     yield from _drift(comparison)
 
@@ -97,22 +97,23 @@ def _runs_name(runs: Sequence[Run]) -> str:
     return runs[0].name if len(runs) == 1 else f"{len(runs)} runs like {runs[0].name}"
 
 
-def _facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
+def facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Return what is said under the headline: a label and a text."""
     decisive = comparison.decisive
-    gate = f"the gate is at {_percent(comparison.threshold)}"
+    gate = f"the gate is at {percent(comparison.threshold)}"
     bounds = decisive.change.ratio_interval()
     few = min(decisive.change.base.step_count, decisive.change.case.step_count)
     seen = comparison.detectable
     if seen is not None and few < FEW_STEPS:
-        yield "could have seen", f"{_percent(seen)} or more: only {few} steps a side"
+        yield "could have seen", f"{percent(seen)} or more: only {few} steps a side"
     if bounds is not None:
-        low, high = map(_percent, bounds)
+        low, high = map(percent, bounds)
         yield "interval", f"{low} to {high} with 95 % confidence; {gate}"
     yield "base", _side(decisive.change.base, comparison.base)
     yield "case", _side(decisive.change.case, comparison.case)
     yield "quantiles", _quantiles(decisive)
     if seen is not None and few >= FEW_STEPS:
-        yield "could have seen", f"{_percent(seen)} or more, four times out of five"
+        yield "could have seen", f"{percent(seen)} or more, four times out of five"
     yield "interval from", _units(decisive)
     effect = decisive.change.effect_size
     if effect is not None:
@@ -124,7 +125,7 @@ def _side(side: Side, runs: Sequence[Run]) -> str:
     hosts = len({host for run in runs for host in run.hosts})
     many = "" if len(runs) == 1 else f" in {len(runs)} runs"
     return (
-        f"{_time(side.mean)} a step, {side.step_count} steps{many} of "
+        f"{time_of(side.mean)} a step, {side.step_count} steps{many} of "
         f"{_count(runs[0].rank_count, 'rank')} on {_count(hosts, 'host')}"
     )
 
@@ -137,7 +138,7 @@ def _quantiles(part: PartChange) -> str:
         np.quantile(part.case_steps, levels),
         strict=True,
     )
-    return ", ".join(f"{name} {_time(a)} -> {_time(b)}" for name, a, b in pairs)
+    return ", ".join(f"{name} {time_of(a)} -> {time_of(b)}" for name, a, b in pairs)
 
 
 def _units(part: PartChange) -> str:
@@ -174,7 +175,7 @@ def what_differs(comparison: Comparison) -> str:
     if _is_notable(wait):
         waits = [p for p in comparison.parts if p.kind == "operation_wait"]
         leading = _leading(waits, 1 if wait.share > 0 else -1)
-        named = [f"{part.part} wait {_percent(part.ratio)}" for part in leading]
+        named = [f"{part.part} wait {percent(part.ratio)}" for part in leading]
         return f"{' and '.join(named) or 'waiting'}; own time unchanged"
     return "nothing that is worth a word and sure"
 
@@ -184,7 +185,7 @@ def _waited(wait: PartChange) -> str:
         return "waiting for others unchanged"
     if wait.ratio is None or wait.ratio > 1:
         return f"waiting for others {_signed_time(wait)} a step"
-    return f"waiting for others {_percent(wait.ratio)}"
+    return f"waiting for others {percent(wait.ratio)}"
 
 
 def _of(comparison: Comparison, host: str | None, *key: str) -> PartChange:
@@ -203,33 +204,37 @@ def _leading(parts: Sequence[PartChange], sign: int) -> list[PartChange]:
 
 
 def _named(part: PartChange) -> str:
-    return f"{part.part} {_signed_time(part)} a step ({_percent(part.share)} of one)"
+    return f"{part.part} {_signed_time(part)} a step ({percent(part.share)} of one)"
 
 
 def _signed_time(part: PartChange) -> str:
     difference = part.change.difference
-    return f"{'-' if difference < 0 else '+'}{_time(abs(difference))}"
+    return f"{'-' if difference < 0 else '+'}{time_of(abs(difference))}"
 
 
-def _tables(comparison: Comparison) -> Iterator[tuple[str, list[PartChange]]]:
+def tables(comparison: Comparison) -> Iterator[tuple[str, list[PartChange]]]:
+    """Return the parts that are large enough for a row, by what they are parts of."""
     of_all = [part for part in comparison.parts if part.host is None]
-    yield "all ranks, by what they did", [p for p in of_all if p.kind == "class"]
-    yield (
-        "all ranks, by operation",
-        [p for p in of_all if p.kind.startswith("operation")],
-    )
-    hosts = [p for p in comparison.parts if p.host is not None and p.key == OWN]
-    yield "own time of each host", hosts
+    own = [p for p in comparison.parts if p.host is not None and p.key == OWN]
+    for title, parts in (
+        ("all ranks, by what they did", [p for p in of_all if p.kind == "class"]),
+        (
+            "all ranks, by operation",
+            [p for p in of_all if p.kind.startswith("operation")],
+        ),
+        ("own time of each host", own),
+    ):
+        rows = [
+            part
+            for part in parts
+            if max(part.change.base.mean, part.change.case.mean)
+            > SHOWN * part.base_step_ns
+        ]
+        if rows:
+            yield title, rows
 
 
 def _table(title: str, rows: Sequence[PartChange]) -> Iterator[str]:
-    rows = [
-        part
-        for part in rows
-        if max(part.change.base.mean, part.change.case.mean) > SHOWN * part.base_step_ns
-    ]
-    if not rows:
-        return
     yield ""
     largest = max(NOTABLE, *(abs(part.share) for part in rows))
     yield (f"{title:<28}{'base':>9}{'case':>9}{'of a step':>11}{'p (Holm)':>10}")
@@ -237,17 +242,20 @@ def _table(title: str, rows: Sequence[PartChange]) -> Iterator[str]:
         yield _line(part, largest)
 
 
-def _line(part: PartChange, largest: float) -> str:
+def part_name(part: PartChange) -> str:
+    """Return what a row of a table is about."""
     name = part.host if part.host is not None else part.part
-    if part.kind == "operation_wait":
-        name = f"{name} wait"
+    return f"{name} wait" if part.kind == "operation_wait" else name
+
+
+def _line(part: PartChange, largest: float) -> str:
     filled = round(HALF_BAR * min(1.0, abs(part.share) / largest))
     left, right = (0, filled) if part.share > 0 else (filled, 0)
     bar = f"{'#' * left:>{HALF_BAR}}|{'#' * right}"
     cells = (
-        f"  {plain(str(name)):<26}{_time(part.change.base.mean):>9}"
-        f"{_time(part.change.case.mean):>9}{_percent(part.share):>11}"
-        f"{_p(part.corrected_p):>10}"
+        f"  {plain(part_name(part)):<26}{time_of(part.change.base.mean):>9}"
+        f"{time_of(part.change.case.mean):>9}{percent(part.share):>11}"
+        f"{p_value(part.corrected_p):>10}"
     )
     return f"{cells} {bar}".rstrip()
 
@@ -262,27 +270,30 @@ def _drift(comparison: Comparison) -> Iterator[str]:
     for topic, setting, base, case in differing.iter_rows():
         yield from _wrap(f"{plain(setting)}", topic)
         for side, values in (("base", base), ("case", case)):
-            said = ", ".join(map(_shortened, values)) or "not told"
+            said = ", ".join(map(shortened, values)) or "not told"
             yield f"  {'':<{LABEL_WIDTH}}  {side}  {plain(said)}"
 
 
-def _shortened(value: str) -> str:
+def shortened(value: str) -> str:
     """Return a value with the first digits of a hash, which are enough to tell."""
     name, _, digits = value.partition(" ")
     return f"{name} {digits[:HASH_DIGITS]}..." if name == "sha256" else value
 
 
-def _p(value: float | None) -> str:
+def p_value(value: float | None) -> str:
+    """Return a p-value as it is printed; nothing where there is none."""
     if value is None:
         return "-"
     return "<0.0001" if value < 1e-4 else f"{value:.4f}"  # noqa: PLR2004 -- four digits
 
 
-def _percent(ratio: float | None) -> str:
+def percent(ratio: float | None) -> str:
+    """Return a relative change as it is printed."""
     return "from nothing" if ratio is None else f"{100 * ratio:+.1f} %"
 
 
-def _time(ns: float) -> str:
+def time_of(ns: float) -> str:
+    """Return a length of time with the unit that suits it."""
     size, unit = next((each for each in UNITS if ns >= each[0]), UNITS[-1])
     return f"{ns / size:.4g} {unit}"
 
