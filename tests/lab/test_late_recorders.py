@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ from tests.lab.diagnosing import diagnose
 from tests.lab.jobs import start_mpi_job
 from tests.lab.namespaces import lab
 from tests.lab.plant_clock import ClockError, plant_clock, planted_in
-from tests.lab.recording import start_recorder
+from tests.lab.recording import Recorder, start_recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,7 @@ pytestmark = [
     pytest.mark.skipif(why_not_built() is not None, reason=why_not_built() or ""),
 ]
 
+RUNNING_S = 2.0
 APART_S = 3.0
 LONG = {"steps": 20_000, "prologue": 2, "sleep_us": 15_000, "jitter_us": 1_000}
 
@@ -38,7 +40,7 @@ def recorded_late(folder: Path) -> list[Path]:
     with lab("hosta", "hostb") as made, contextlib.ExitStack() as ends:
         job = start_mpi_job(made, ranks_a_host=2, options=LONG)
         ends.callback(job.end)
-        time.sleep(APART_S)
+        time.sleep(RUNNING_S)
         running = []
         for host in made.hosts:
             recorder = start_recorder(host, folder / host.name, ())
@@ -46,7 +48,9 @@ def recorded_late(folder: Path) -> list[Path]:
             recorder.wait_until_recording()
             running.append(recorder)
             time.sleep(APART_S)
-        return [recorder.stop() for recorder in running]
+        # Each takes seconds to seal; nothing of one depends on the other.
+        with ThreadPoolExecutor() as pool:
+            return list(pool.map(Recorder.stop, running))
 
 
 def test_late_recorders_are_matched_and_the_true_offset_is_in_the_band(
