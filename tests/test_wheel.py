@@ -8,8 +8,12 @@ import sysconfig
 import venv
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +83,19 @@ def test_an_installed_demo_names_the_rank_from_another_folder(
 
     assert done.returncode == 0, done.stderr
     assert "rank 5" in done.stdout.lower()
+
+
+def test_an_installed_workbench_writes_its_notebooks(
+    installed: Path, sample_case: Callable[[str], Path], tmp_path: Path
+) -> None:
+    command = [installed / "bin/coldtrace", "notebook", sample_case("late-rank")]
+    subprocess.run(
+        [*command, "--write-only", "-o", tmp_path / "mine"], cwd=tmp_path, check=True
+    )
+
+    assert (tmp_path / "mine" / "orientation.ipynb").is_file()
+    (settings,) = installed.glob("lib/*/site-packages/workbench/ui/lab_settings/*")
+    assert settings.name == "overrides.json"
 
 
 def test_an_installed_recorder_explains_itself(installed: Path, tmp_path: Path) -> None:
