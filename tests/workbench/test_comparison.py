@@ -8,6 +8,7 @@ reason.
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +19,7 @@ from workbench.analysis.comparison.change import change, correlation_steps, holm
 from workbench.analysis.comparison.outcome import Comparison, compare, frame_of, verdict
 from workbench.analysis.comparison.settings import drift
 from workbench.analysis.comparison.sides import OWN, STEP, Run
+from workbench.commands.compare_text import report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +55,7 @@ def run_of(
 ) -> Run:
     """Return a run with these steps, classes and own times of hosts."""
     series = {(None, *STEP): step, (None, *OWN): step}
+    series[None, "time", "wait"] = np.zeros(len(step))
     series |= {(None, "class", name): values for name, values in classes.items()}
     series |= {(host, *OWN): values for host, values in (host_own or {}).items()}
     return Run(
@@ -214,6 +217,19 @@ def test_what_could_have_been_seen_is_caught_about_as_often_as_it_says() -> None
         for _ in range(100)
     )
     assert 65 <= caught <= 95
+
+
+def test_few_steps_say_first_what_could_have_been_seen() -> None:
+    random = np.random.default_rng(10)
+    few, many = steps_of(random, 19), steps_of(random, 200)
+
+    facts = [line.strip() for line in report(compared([many], [few]))]
+    first = next(line for line in facts if not line.startswith(("the gate", "run")))
+    assert re.fullmatch(
+        r"could have seen  \+[\d.]+ % or more: only 19 steps a side", first
+    )
+    later = "\n".join(report(compared([many], [many])))
+    assert "or more, four times out of five" in later
 
 
 def test_constant_series_differ_or_do_not() -> None:

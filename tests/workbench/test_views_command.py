@@ -133,13 +133,14 @@ def test_check_fails_on_an_old_readme_until_it_is_written(
 def test_check_names_a_breach_by_view_and_line(
     copied: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = copied / "entity" / "coverage.sql"
+    path = copied / "entity" / "process.sql"
     lines = path.read_text().splitlines()
     at = next(at for at, line in enumerate(lines) if line.startswith("-- reads:"))
     lines[at] = "-- reads: stg_bundle"
     path.write_text("\n".join(lines) + "\n")
 
     assert cli.main(["views", "--check"]) == 1
-    err = capsys.readouterr().err
-    assert f"coldtrace: error: coverage, line {at + 1}: reads stg_" in err
-    assert "stg_bundle_stream" in err
+    assert (
+        f"coldtrace: error: process, line {at + 1}: reads stg_process without"
+        in capsys.readouterr().err
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -81,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
         if args.write:
             _write(library)
         folders = [*named_folders(args.library), own_folder()]
-        is_alone = not any(folder.is_dir() for folder in folders)
-        if args.check or work is not None or not is_alone:
+        is_tried = work is view_files.import_ or any(map(Path.is_dir, folders))
+        if args.check or is_tried:
             materialize.build(library, case)
         own = admit(library, folders)
         if args.check:
