@@ -14,7 +14,7 @@ import polars as pl
 
 from workbench.charts.accused import LATE_STEP, job_of_interest, rank_of_interest
 from workbench.charts.cluster_time import PLACED_CLOCK, axis_s
-from workbench.charts.frame import MOST_ROWS, chart_frame
+from workbench.charts.frame import MOST_ROWS, drawable
 from workbench.charts.reading import figure
 from workbench.charts.theme import WAITS, WIDTH, class_colour, themed
 
@@ -187,12 +187,13 @@ def lanes_frame(
         "with_threads": with_threads,
     }
     sql = spans + LANES.format(most=MOST_ROWS + 1)
+    frame = pl.DataFrame(schema=LANES_SCHEMA)
     for cells in CELLS:
         params["cell_s"] = (window_s[1] - window_s[0]) / cells
         frame = case.frame(sql, params)
         if frame.height <= MOST_ROWS:
             break
-    return chart_frame(case, sql, params)
+    return drawable(frame)
 
 
 _INSIDE = "greatest(s.start_ns, h.low_ns)"

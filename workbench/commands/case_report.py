@@ -29,6 +29,7 @@ from workbench.commands.verdict_text import (
     sentence,
     victims,
 )
+from workbench.exporters.selection import clock_join, cluster_time
 from workbench.report.content import (
     Command,
     Facts,
@@ -82,8 +83,8 @@ LATENESS = (
     "beyond its peers."
 )
 BUDGET = (
-    "Mean length of a late step by what the rank's own thread was doing. Grey is "
-    "waiting for others, which the others do because one is late."
+    "Mean length of a step by what the rank's own thread was doing. Grey is waiting "
+    "for others: the others wait where one is late."
 )
 FAN = (
     "When each rank came to one collective, in common time. The bar at a point is its "
@@ -93,10 +94,23 @@ LANES = (
     "What the ranks did in one late step: calls in the upper half of a lane, times off "
     "the CPU in the lower."
 )
-LANES_ALL = (
-    "What the ranks did over the whole run: calls in the upper half of a lane, times "
-    "off the CPU in the lower."
+LANES_MIDDLE = (
+    "What the ranks did in a step in the middle of the run: calls in the upper half of "
+    "a lane, times off the CPU in the lower."
 )
+MIDDLE_STEP = f"""
+    with middle as (
+        select job_id, quantile_disc(step, 0.5) as step from model.step
+        group by job_id order by count(*) desc, job_id limit 1
+    )
+    select
+        1e-9 * (min({cluster_time("t.start_ns", "c")}) - $origin_ns) as from_s,
+        1e-9 * (max({cluster_time("t.end_ns", "d")}) - $origin_ns) as to_s
+    from (select s.* from model.step as s semi join middle as m
+        on s.job_id = m.job_id and s.step = m.step) as t
+    {clock_join("t.start_ns", "c")}
+    {clock_join("t.end_ns", "d")}
+"""
 LATENCY = (
     "Share of a rank's times off the CPU that were at least so long. A line that runs "
     "apart to the right is a rank that was away longer."
@@ -242,14 +256,14 @@ def _without_straggler(verdict: Verdict, asked: tuple[int, ...]) -> Iterator[Blo
 
 
 def _pictures(case: RecordedCase) -> Iterator[Block]:
-    window = late_window(case)
+    late = late_window(case)
+    lanes = {"window_s": late or _middle_step(case)}
     case.cited()
-    lanes = {"window_s": window} if window else {}
     wanted: tuple[tuple[str, dict[str, Any], str], ...] = (
         ("lateness", {}, LATENESS),
         ("time_budget", {}, BUDGET),
         ("arrival_fan", {}, FAN),
-        ("lanes", lanes, LANES if window else LANES_ALL),
+        ("lanes", lanes, LANES if late else LANES_MIDDLE),
         ("latency", {}, LATENCY),
     )
     drawn = 0
@@ -260,6 +274,12 @@ def _pictures(case: RecordedCase) -> Iterator[Block]:
             yield made
     if not drawn:
         yield Paragraph(text="This case holds no step of a rank, so nothing is drawn.")
+
+
+def _middle_step(case: RecordedCase) -> tuple[float, float] | None:
+    """Return the window of a step in the middle of the largest job, in seconds."""
+    window = case.frame(MIDDLE_STEP, {"origin_ns": case.origin_ns}).row(0)
+    return None if None in window else window
 
 
 def figure(

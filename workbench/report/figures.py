@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 MOST_SVG_ROWS = 1_000
 INK = "currentColor"
 LIGHT_INK, DARK_INK = "#1b1f24", "#e6e8eb"
+PADDING = {"left": 24, "top": 8, "right": 24, "bottom": 8}
+"""Room for the labels of fonts that are wider than those that the drawing measured."""
+
 LEGENDS = {"bottom": {"direction": "horizontal", "anchor": "start", "margin": 28}}
 
 _ID = re.compile(r'\bid="([^"]+)"')
@@ -56,6 +59,7 @@ def specification(figure: Figure, *, ink: str) -> dict[str, Any]:
     spec.pop("title", None)
     spec["background"] = "transparent"
     config = spec.setdefault("config", {})
+    config["padding"] = PADDING
     for part, colours in _inked(ink).items():
         config[part] = {**config.get(part, {}), **colours}
     return spec
