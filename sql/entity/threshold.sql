@@ -36,6 +36,11 @@ with setting (name, value, unit, meaning) as (
         'run_queue_step', 0.05, 'ratio',
         'time waiting for a CPU beyond the role''s, of a step, that is a finding'
     ),
+    ('hang_open', 5, 's', 'open call, to the end of the recording, that may be stuck'),
+    (
+        'hang_open_ratio', 10, 'ratio',
+        'the same, of the longest call that the rank ever completed'
+    ),
     (
         'role_imbalance', 1.2, 'ratio',
         'own work of a role, over that of the other roles, that is reported'

@@ -25,6 +25,8 @@ QUESTIONS = {
     STRAGGLER: "held the job up",
     "finding_run_queue": "waited for a CPU longer than its peers",
     "finding_blocked": "was blocked longer than its peers",
+    "finding_hang": "never came to the call in which others wait",
+    "finding_desync": "has members that make different calls",
     "finding_role_imbalance": "gives one role more work than the others",
 }
 """What a finding says of its subject, by name."""
