@@ -14,7 +14,7 @@ import polars as pl
 
 from workbench.charts.accused import LATE_STEP, job_of_interest, rank_of_interest
 from workbench.charts.cluster_time import PLACED_CLOCK, axis_s
-from workbench.charts.frame import MOST_ROWS, drawable
+from workbench.charts.frame import MOST_ROWS, chart_frame
 from workbench.charts.reading import figure
 from workbench.charts.theme import WAITS, WIDTH, class_colour, themed
 
@@ -38,7 +38,7 @@ LANES_SCHEMA = {
 
 MOST_LANES = 8
 CELLS = (1440, 720, 360, 180, 90, 45, 24)
-"""Cells over the window, finest first: the first that fits the rows is taken."""
+"""Cells over the window, finest first: the finest that fits the rows is taken."""
 
 SPANS = """
     with clock as ({clock}),
@@ -143,8 +143,24 @@ LANES = """
         whole_ms as longest_ms, $cell_s::double as cell_s
     from long
     order by place, kind, from_s
-    limit {most}
 """
+
+FITTING = """
+    select g.cells
+    from placed as p
+    cross join (select unnest($cells) as cells) as g
+    group by g.cells
+    having
+        count(*) filter (p.to_s - p.from_s >= $width_s / g.cells)
+        + count(distinct if(
+            p.to_s - p.from_s < $width_s / g.cells,
+            (p.lane, p.kind, p.class, floor(p.from_s * g.cells / $width_s)),
+            null
+        )) <= $most
+    order by g.cells desc
+    limit 1
+"""
+"""The finest cells that fit the rows of a chart."""
 
 EXTENT = """
     select min({at_s}) as from_s, max({end_s}) as to_s
@@ -186,14 +202,11 @@ def lanes_frame(
         "ranks": ranks,
         "with_threads": with_threads,
     }
-    sql = spans + LANES.format(most=MOST_ROWS + 1)
-    frame = pl.DataFrame(schema=LANES_SCHEMA)
-    for cells in CELLS:
-        params["cell_s"] = (window_s[1] - window_s[0]) / cells
-        frame = case.frame(sql, params)
-        if frame.height <= MOST_ROWS:
-            break
-    return drawable(frame)
+    width_s = window_s[1] - window_s[0]
+    wanted = {"cells": list(CELLS), "width_s": width_s, "most": MOST_ROWS}
+    fitting = case.frame(spans + FITTING, params | wanted)
+    cells = CELLS[-1] if fitting.is_empty() else fitting.item()
+    return chart_frame(case, spans + LANES, params | {"cell_s": width_s / cells})
 
 
 _INSIDE = "greatest(s.start_ns, h.low_ns)"
