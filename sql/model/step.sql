@@ -3,6 +3,7 @@
 -- Steps are found in the calls on the job's widest communicator: the smallest period of
 -- their signature (operation, elements, type) is one step, its last call the marker.
 -- The number counts periods by the calls' own numbers, so it is the same on every rank.
+-- Where a user named the marker, each such call ends a step (stg_step_marker).
 -- A rank has no row for a step of which it shows no begin or no end.
 --
 -- grain:     host_id, job_id, rank, step

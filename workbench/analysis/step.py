@@ -8,8 +8,9 @@ exactly: what comes before (start-up) and after, or now and then in between
 
 A step runs from the completion of one marking call, the last of its period, to the
 next.  The first period has no completion before it and gives no step: what a job does
-before its first step is not work of one.  Numbers count periods, so a rank that is seen
-late has the same numbers as the others.
+before its first step is not work of one.  A user may name the marking call instead; it
+is then as sure as its numbering.  Numbers count periods, so a rank that is seen late
+has the same numbers as the others.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
     from workbench.store.case import Case
 
-READS = ("collective_span", "activity")
+    Marker = tuple[str, str | None]
+    """Operation and communicator of the call that ends a step."""
+
+READS = ("collective_span", "activity", "stg_step_marker")
 WRITES = ("step",)
 
 LOOKED_AT = 20_000
@@ -91,7 +95,8 @@ class Periods:
 
 def run(case: Case) -> None:
     """Compute ``model.step`` of a case."""
-    found = find_steps(case.frame(CALLS))
+    markers = case.frame("from stg_step_marker").rows()
+    found = find_steps(case.frame(CALLS), marker=markers[0] if markers else None)
     steps = pl.concat([found, case.frame(GIVEN).select(found.columns)])
     columns = {name: steps[name].to_list() for name in SCHEMA if name == "job_id"}
     columns |= {name: steps[name].to_numpy() for name in SCHEMA if name != "job_id"}
@@ -99,13 +104,16 @@ def run(case: Case) -> None:
     model_rows.replace_rows(case, "step", columns)
 
 
-def find_steps(calls: pl.DataFrame) -> pl.DataFrame:
+def find_steps(calls: pl.DataFrame, *, marker: Marker | None = None) -> pl.DataFrame:
     """Return the steps of every rank of every job.
 
     Parameters
     ----------
     calls
         Rows of ``CALLS``.
+    marker
+        Operation and communicator of the call that ends a step, the latter None for the
+        widest on which it is called; steps are sought if not given.
 
     Returns
     -------
@@ -113,23 +121,30 @@ def find_steps(calls: pl.DataFrame) -> pl.DataFrame:
         Rows of ``model.step``, sorted by job, rank and step.
     """
     parts = [
-        steps_of_job(mine) for _, mine in calls.group_by("job_id", maintain_order=True)
+        steps_of_job(mine, marker)
+        for _, mine in calls.group_by("job_id", maintain_order=True)
     ]
     empty = pl.DataFrame(schema=SCHEMA)
     steps = pl.concat([empty, *parts])
     return steps.sort("job_id", "rank", "step")
 
 
-def steps_of_job(calls: pl.DataFrame) -> pl.DataFrame:
+def steps_of_job(calls: pl.DataFrame, marker: Marker | None = None) -> pl.DataFrame:
     """Return the steps of every rank of one job."""
-    widest = widest_communicator(calls)
+    operation, widest = marker or (None, None)
+    marking = calls if operation is None else calls.filter(operation=operation)
+    if widest is None and not marking.is_empty():
+        widest = widest_communicator(marking)
     calls = calls.filter(pl.col("communicator_id") == widest)
     calls = calls.unique(["rank", "collective_seq"], keep="first", maintain_order=True)
     calls = calls.sort("rank", "collective_seq")
     by_number = calls.unique("collective_seq", keep="first", maintain_order=True).sort(
         "collective_seq"
     )
-    periods = find_periods(signature(by_number))
+    if operation is None:
+        periods = find_periods(signature(by_number))
+    else:
+        periods = marked_periods(by_number["operation"].to_numpy() == operation)
     last = periods.starts + periods.length - 1
     markers = pl.DataFrame(
         {
@@ -139,6 +154,13 @@ def steps_of_job(calls: pl.DataFrame) -> pl.DataFrame:
         schema={"collective_seq": pl.Int64, "step": pl.Int64},
     )
     return _between_markers(calls, markers, periods)
+
+
+def marked_periods(is_marker: NDArray[np.bool_]) -> Periods:
+    """Return the periods that end where a user said so; their usual length."""
+    ends = np.flatnonzero(is_marker)
+    length = int(np.median(np.diff(ends))) if len(ends) > 1 else 1
+    return Periods(length=length, starts=ends - length + 1, confidence=1.0)
 
 
 def widest_communicator(calls: pl.DataFrame) -> str:

@@ -27,6 +27,7 @@ from workbench.commands.output import FORMATS, emit, narrate
 from workbench.commands.verdict_frames import Verdict
 from workbench.commands.verdict_text import report
 from workbench.errors import BundleError, CaseError
+from workbench.store import step_marker
 from workbench.store.case import Case, open_case
 from workbench.store.load import find_bundles
 from workbench.store.own_views import open_library
@@ -128,6 +129,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_TOP,
         help=f"show at most N findings whole (default: {DEFAULT_TOP})",
     )
+    parser.add_argument(
+        "--step-marker",
+        metavar="OPERATION[:COMMUNICATOR]",
+        help="the call that ends a step, kept in the case; none: seek steps again",
+    )
     library_option.add(parser)
     parser.add_argument(
         "--fail-on",
@@ -146,12 +152,21 @@ def _count(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Load if needed, then print the verdict."""
     path = args.inputs[0] if _is_case(args.inputs) else case_for(args.inputs)
+    if args.step_marker is not None:
+        _mark(path, args.step_marker)
     findings, is_damaged = print_verdict(
         path, fmt=args.format, top=args.top, library=args.library
     )
     if args.fail_on == "found" and "found" in findings["verdict"]:
         return ExitCode.GATE_FAILED
     return ExitCode.DAMAGED if is_damaged and not _is_case(args.inputs) else ExitCode.OK
+
+
+def _mark(path: Path, marker: str) -> None:
+    """Store the call that ends a step, and build again what stands on it."""
+    with open_case(path, read_only=False) as case:
+        step_marker.choose(case, marker)
+        build_library(case)
 
 
 def print_verdict(

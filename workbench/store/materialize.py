@@ -26,6 +26,7 @@ import duckdb
 
 from workbench.errors import CaseError, ViewError
 from workbench.store.catalogue import describe, quote
+from workbench.store.raw_schema import CHOICE_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -268,6 +269,10 @@ def stamps(library: Library) -> dict[str, str]:
     nobody here could make it again.
     """
     generation = _generation(library.connection)
+    raw = {
+        f"raw.{table}": _digest(_choice(library.connection, table))
+        for table in CHOICE_TABLES
+    }
     stored = stored_stamps(library.connection)
     macros = "".join(library.macros.values())
     made: dict[str, str] = {}
@@ -277,7 +282,7 @@ def stamps(library: Library) -> dict[str, str]:
             continue
         parts = [macros, _own_text(library, node)]
         parts += [
-            f"{name} {made.get(name, generation)}"
+            f"{name} {made.get(name) or raw.get(name, generation)}"
             for name in sorted(library.reads(node))
         ]
         parts += [made[name] for name in library.feeds(node)]
@@ -319,6 +324,12 @@ def _contents(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
     except duckdb.CatalogException:
         return []
     return sorted(row[0] for row in rows)
+
+
+def _choice(connection: duckdb.DuckDBPyConnection, table: str) -> str:
+    """Return what a user chose for the case, as text."""
+    rows = _contents(connection, f"select t::varchar from raw.{table} as t")
+    return "\0".join(rows)
 
 
 def _digest(text: str) -> str:

@@ -113,6 +113,10 @@ _CASE_TABLES = {
 }
 
 
+CHOICE_TABLES = {"step_marker": "operation VARCHAR, communicator_id VARCHAR"}
+"""What a user chose for the whole case; it is in no bundle."""
+
+
 def fact_type(key: Key) -> str:
     """Return the SQL type of a key of a fact; addresses travel as hexadecimal text."""
     return "BIGINT" if key.type == "HEX" else key.type
@@ -138,5 +142,6 @@ def _key_list(keys: tuple[Key, ...]) -> str:
 def create_raw_tables(connection: DuckDBPyConnection) -> None:
     """Make schema ``raw`` with all its tables, those that are there already kept."""
     connection.execute("create schema if not exists raw")
-    for table, columns in (table_columns() | import_columns()).items():
+    every = table_columns() | import_columns() | CHOICE_TABLES
+    for table, columns in every.items():
         connection.execute(f"create table if not exists raw.{table} ({columns})")
