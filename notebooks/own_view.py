@@ -63,7 +63,11 @@ BY_HOST = """
     from rank_summary as s
     group by s.host_id
 """
-case.frame(BY_HOST)
+case.frame(f"""
+    select h.host_name, v.* exclude (host_id)
+    from ({BY_HOST}) as v inner join host as h on v.host_id = h.host_id
+    order by h.host_name
+""")
 
 # %% [markdown]
 # Seen in the sample: all of the excess of `hostb` is that of one rank. A sick host

@@ -33,7 +33,8 @@ IDLE = """name => {
 }"""
 
 
-OPEN = "path => window.jupyterapp.commands.execute('docmanager:open', {path})"
+OPEN = """path => window.jupyterapp.commands
+    .execute('docmanager:open', {path}).then(() => null)"""
 CLOSE = "window.jupyterapp.commands.execute('application:close-all')"
 SAVED = "() => !window.jupyterapp.shell.currentWidget.model.dirty"
 READY = "() => window.jupyterapp?.commands.hasCommand('docmanager:open')"
@@ -57,6 +58,12 @@ class Tab:
     def _see(self, url: str) -> None:
         if not url.startswith(self._own):
             self.foreign.append(url)
+
+    def start(self) -> None:
+        """Load JupyterLab and wait until it has laid itself out: that hides a tab."""
+        self.page.goto(f"{self.url}/lab?reset")
+        self.page.wait_for_function(READY, timeout=120_000)
+        self.page.evaluate("window.jupyterapp.restored.then(() => null)")
 
     def open(self, name: str) -> None:
         """Open a notebook of the served folder and wait for its kernel."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.notebook.browsing import CHROMIUM, READY, Tab, chromium, jupyterlab
+from tests.notebook.browsing import CHROMIUM, Tab, chromium, jupyterlab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,8 +45,7 @@ def lab(
 def opened(browser: Browser, lab: str, lab_folder: Path) -> Iterator[Tab]:
     """Return JupyterLab in a tab, which takes longer to load than to use."""
     one = Tab(browser, lab, lab_folder)
-    one.page.goto(f"{lab}/lab?reset")
-    one.page.wait_for_function(READY, timeout=120_000)
+    one.start()
     yield one
     one.page.close()
 

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import workbench.analysis  # noqa: F401 - registers the models
-from tests.notebook.browsing import READY, Tab, chromium, jupyterlab
+from tests.notebook.browsing import Tab, chromium, jupyterlab
 from workbench.store.case import Case
 from workbench.store.load import load_bundles
 from workbench.ui.writing import write_notebooks
@@ -29,8 +29,7 @@ def take(picture: Path, scratch: Path) -> None:
     write_notebooks(case, folder)
     with jupyterlab(folder, scratch / "home") as url, chromium() as browser:
         tab = Tab(browser, url, folder)
-        tab.page.goto(f"{url}/lab?reset")
-        tab.page.wait_for_function(READY, timeout=120_000)
+        tab.start()
         tab.open("why_is_it_late.ipynb")
         tab.run(until=CANVAS, count=4)
         tab.page.set_viewport_size({"width": 1200, "height": 900})
