@@ -1,4 +1,4 @@
-"""Install a wheelhouse archive inside the trip-wire and run the demo from it.
+"""Install a wheelhouse archive inside the trip-wire and use it: demo, notebooks.
 
 Run as root: ``python -m tests.offline.check_wheelhouse dist/coldtrace-*.tar``.
 Prints what the demo prints, then how many packets tried to leave loopback; exits 1 if
@@ -24,7 +24,12 @@ def check(archive: Path) -> int:
         (unpacked,) = Path(folder).iterdir()
         target = Path(folder) / "installed"
         subprocess.run([unpacked / "install.sh", target], check=True)
-        subprocess.run([target / "bin/coldtrace", "demo"], check=True, cwd=folder)
+        coldtrace = target / "bin/coldtrace"
+        subprocess.run([coldtrace, "demo"], check=True, cwd=folder)
+        case = "coldtrace-demo/case.duckdb"
+        subprocess.run(
+            [coldtrace, "notebook", case, "--write-only"], check=True, cwd=folder
+        )
     sys.stdout.write(f"packets past loopback: {len(wire.attempts)}\n")
     for attempt in sorted(set(wire.attempts)):
         sys.stdout.write(f"  {attempt}\n")
