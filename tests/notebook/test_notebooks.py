@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import nbformat
@@ -23,7 +24,7 @@ from workbench import cli
 from workbench.ui.writing import INPUT, notebook_of, sources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
 NAMES = tuple(source.stem for source in sources())
@@ -32,38 +33,54 @@ HOSTILE = "<script><b>\x1b[31m\u202e"
 
 LOADING = """
 from workbench import load_case
-case = load_case("case.duckdb", ["."])
+case = load_case({case!r}, [{bundles!r}])
 answer = case.frame("select count(*) as host_count from host")
 case.close()
 """
 """Long loads show their progress in a notebook, too."""
 
-Answers = dict[str, pl.DataFrame]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """All notebooks, run on every sample and on a case of their own, in one kernel."""
+
+    answers: dict[str, pl.DataFrame]
+    """By sample and notebook: ``late-rank/clocks``."""
+
+    loading: nbformat.NotebookNode
+    """What the kernel showed while it loaded the case of its own."""
 
 
-def answers_of(
-    case: Path,
-    folder: Path,
-    first: Mapping[str, nbformat.NotebookNode] | None = None,
-) -> Answers:
-    ours = {path.stem: notebook_of(path, str(case)) for path in sources()}
-    notebooks = {**(first or {}), **ours}
+def on_case(label: str, case: Path) -> dict[str, nbformat.NotebookNode]:
+    return {f"{label}/{path.stem}": notebook_of(path, str(case)) for path in sources()}
+
+
+@pytest.fixture(scope="module")
+def run(
+    sample_case: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Run:
+    """Run everything once: a kernel and its imports take longer than a notebook."""
+    folder = tmp_path_factory.mktemp("own")
+    write_hostile_job(folder)
+    case = folder / "case.duckdb"
+    source = LOADING.format(case=str(case), bundles=str(folder))
+    loading = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    notebooks = {"own/loading": loading, **on_case("own", case)}
+    for name in SAMPLES:
+        notebooks |= on_case(name, sample_case(name))
     views = {"COLDTRACE_VIEWS": str(folder / "views")}
-    return run_notebooks(notebooks, folder, views)
+    return Run(answers=run_notebooks(notebooks, folder, views), loading=loading)
 
 
-@pytest.fixture(scope="module", params=SAMPLES)
-def answers(
-    request: pytest.FixtureRequest,
-    sample_case: Callable[[str], Path],
-    tmp_path_factory: pytest.TempPathFactory,
-    root: Path,
-) -> tuple[Answers, dict[str, Any]]:
-    """Return the answers of all notebooks on a sample, and what was planted in it."""
-    name = request.param
-    folder = tmp_path_factory.mktemp(name)
-    truth = tomllib.loads((root / "samples" / name / "expected.toml").read_text())
-    return answers_of(sample_case(name), folder), truth
+def write_hostile_job(folder: Path) -> None:
+    """Write bundles in which rank 1 is late and a host and a thread have bad names."""
+    work = work_of(3, 30)
+    work[:, 1] += 30 * MILLISECOND
+    made = job_of(work, hosts={"a": [0, 1], HOSTILE: [2]})
+    rank = made.host("a").rank(1)
+    other = made.host("a").thread(rank.tid + 1, pid=rank.pid, name=HOSTILE)
+    other.off_cpu(start_ns=10**9 + 5 * MILLISECOND, duration_ns=20 * MILLISECOND)
+    made.write(folder)
 
 
 def planted(truth: dict[str, Any]) -> list[dict[str, Any]]:
@@ -72,12 +89,13 @@ def planted(truth: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("sample", SAMPLES)
 def test_answers_on_a_sample_are_what_was_planted(
-    answers: tuple[Answers, dict[str, Any]],
+    sample: str, run: Run, root: Path
 ) -> None:
-    found, truth = answers
+    truth = tomllib.loads((root / "samples" / sample / "expected.toml").read_text())
+    found = {name: run.answers[f"{sample}/{name}"] for name in NAMES}
 
-    assert set(found) == set(NAMES)
     _check_orientation(found["orientation"], truth)
     _check_clocks(found["clocks"], truth)
     for name in ("who_is_late", "why_is_it_late"):
@@ -116,28 +134,21 @@ def _check_late(row: dict[str, Any], label: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-def test_every_notebook_runs_on_a_case_of_its_own_with_a_hostile_thread_name(
-    tmp_path: Path,
-) -> None:
-    work = work_of(3, 30)
-    work[:, 1] += 30 * MILLISECOND
-    made = job_of(work, hosts={"a": [0, 1], HOSTILE: [2]})
-    rank = made.host("a").rank(1)
-    other = made.host("a").thread(rank.tid + 1, pid=rank.pid, name=HOSTILE)
-    other.off_cpu(start_ns=10**9 + 5 * MILLISECOND, duration_ns=20 * MILLISECOND)
-    made.write(tmp_path)
-    load = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(LOADING)])
+def test_every_notebook_runs_on_a_case_of_its_own_with_hostile_names(run: Run) -> None:
+    assert run.answers["own/who_is_late"]["rank"].to_list() == [1]
+    hosts = set(run.answers["own/orientation"]["host_name"])
+    assert hosts == {"a", HOSTILE}
 
-    found = answers_of(tmp_path / "case.duckdb", tmp_path, {"loading": load})
 
+@pytest.mark.slow
+def test_a_load_in_a_notebook_shows_its_progress(run: Run) -> None:
     bars = [
         output["data"]["text/plain"]
-        for output in outputs(load)
+        for output in outputs(run.loading)
         if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
     ]
+
     assert any(bar.startswith("a.bundle:") for bar in bars)
-    assert found["who_is_late"]["rank"].to_list() == [1]
-    assert set(found["orientation"]["host_name"]) == {"a", HOSTILE}
 
 
 @pytest.mark.parametrize("name", NAMES)
