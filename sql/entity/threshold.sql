@@ -36,6 +36,11 @@ with setting (name, value, unit, meaning) as (
         'run_queue_step', 0.05, 'ratio',
         'time waiting for a CPU beyond the role''s, of a step, that is a finding'
     ),
+    ('onset_share', 0.5, 'ratio', 'steps after the first late one that are late too'),
+    (
+        'rotation_step', 0.5, 'ratio',
+        'steps in which one rank alone is late, of all, that are a rotation'
+    ),
     ('hang_open', 5, 's', 'open call, to the end of the recording, that may be stuck'),
     (
         'hang_open_ratio', 10, 'ratio',

@@ -5,6 +5,7 @@
 -- requires: collective
 -- uses:     gpu_call
 -- subject:  job
+-- gap:      job_gpu_ahead
 -- reads:    role_work, model.what_if_job, threshold
 -- columns:  finding
 

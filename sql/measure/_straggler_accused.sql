@@ -23,6 +23,8 @@
 --   affected_step_count BIGINT    count  late steps
 --   affected_steps      BIGINT[]         their numbers
 --   period_steps        BIGINT           distance of late steps, if regular
+--   onset_step          BIGINT           first late step, if it was not late before
+--   growth_ns           BIGINT    ns     growth of the excess a step, if steady
 --   magnitude_ns        BIGINT    ns     median excess of the late steps
 --   is_support          BOOLEAN          its waits alone show half of the excess
 --   host_id             INTEGER          host
@@ -121,6 +123,8 @@ select
     affected_step_count,
     affected_steps,
     period_steps,
+    onset_step,
+    growth_ns,
     magnitude_ns,
     is_support,
     host_id,

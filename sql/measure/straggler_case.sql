@@ -67,6 +67,8 @@ select
                         'operations: its own work takes ' || round(own_ratio, 2)
                         || ' times the median of its role'
             end,
+            'onset: not late before step ' || onset_step || ', and mostly since',
+            'trend: its excess grows by ' || round(growth_ns / 1e6, 2) || ' ms a step',
             case
                 when is_support
                     then

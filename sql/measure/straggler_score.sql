@@ -26,6 +26,8 @@
 --   affected_step_count BIGINT   count  steps in which it was late
 --   affected_steps      BIGINT[]        their numbers
 --   period_steps        BIGINT          distance of late steps, if regular
+--   onset_step          BIGINT          first late step, if it was not late before
+--   growth_ns           BIGINT   ns     growth of the excess a step, if steady
 --   magnitude_ns        BIGINT   ns     median excess of the late steps
 --   is_accused          BOOLEAN         the rule holds
 --   is_one_of_two       BOOLEAN         it differs from the only other member of its
@@ -46,6 +48,8 @@ scored as (
         p.affected_step_count,
         p.affected_steps,
         p.period_steps,
+        p.onset_step,
+        p.growth_ns,
         p.magnitude_ns,
         w.alone_ratio >= l.alone_limit
         and w.share_ratio >= l.share_limit
@@ -82,6 +86,8 @@ select
     coalesce(affected_step_count, 0) as affected_step_count,
     affected_steps,
     period_steps,
+    onset_step,
+    growth_ns,
     magnitude_ns,
     coalesce(is_late and role_member_count > 2, false) as is_accused,
     role_member_count = 2

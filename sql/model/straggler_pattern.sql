@@ -18,4 +18,7 @@
 --   affected_steps      BIGINT[]        their numbers
 --   period_steps        BIGINT          steps from one late step to the next, if
 --                                       regular
+--   onset_step          BIGINT          first late step, if it was not late before it
+--                                       and mostly was after
+--   growth_ns           BIGINT   ns     growth of the excess a step, if steady
 --   magnitude_ns        BIGINT   ns     median excess of the late steps; NULL: none

@@ -9,14 +9,25 @@ import numpy as np
 import polars as pl
 import pytest
 
-from workbench.analysis import activity, replay, straggler_pattern, what_if
+from workbench.analysis import (
+    activity,
+    paper_slowdown,
+    replay,
+    straggler_pattern,
+    what_if,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECOND = 1_000_000_000
 TRANSFER_NS = 1_000_000
-LIMITS = {"affected_step": 0.05, "affected_part": 0.5, "period_agreement": 0.9}
+LIMITS = {
+    "affected_step": 0.05,
+    "affected_part": 0.5,
+    "period_agreement": 0.9,
+    "onset_share": 0.5,
+}
 
 
 def call(
@@ -467,3 +478,62 @@ def test_a_rank_that_is_never_late_has_no_magnitude() -> None:
 
     assert found["affected_step_count"] == 0
     assert found["magnitude_ns"] is None
+
+
+def test_a_rank_that_becomes_late_has_an_onset_and_no_trend() -> None:
+    own = noise(np.random.default_rng(12), ranks=8, sigma=0.005)
+    own[70:, 5] += 0.1
+
+    found = pattern_of(own, 5)
+
+    assert found["onset_step"] == 70
+    assert found["growth_ns"] is None
+
+
+def test_a_rank_that_gets_slower_has_a_trend() -> None:
+    own = noise(np.random.default_rng(13), ranks=8, sigma=0.005)
+    own[:, 5] += np.linspace(0, 0.2, 200)
+
+    found = pattern_of(own, 5)
+
+    assert found["growth_ns"] == pytest.approx(0.001 * SECOND, rel=0.05)
+
+
+@pytest.mark.parametrize("plant", [late_each_14th, always_late])
+def test_what_is_late_from_the_beginning_has_neither(
+    plant: Callable[[np.ndarray], None],
+) -> None:
+    own = noise(np.random.default_rng(14), ranks=8, sigma=0.005)
+    plant(own)
+
+    found = pattern_of(own, 5)
+
+    assert (found["onset_step"], found["growth_ns"]) == (None, None)
+
+
+def test_without_one_of_two_equal_stragglers_the_job_wins_nothing() -> None:
+    own = noise(np.random.default_rng(15), ranks=8, sigma=0.002)
+    two = own.copy()
+    always_late(own)
+    two[:, [5, 6]] += 0.05
+
+    one = {row["rank"]: row for row in what_if.score_job(world_job(own))}[5]
+    both = {row["rank"]: row for row in what_if.score_job(world_job(two))}[5]
+
+    steps = one["step_count"]
+    won = (one["job_actual_ns"] - one["job_without_ns"]) / steps
+    assert won == pytest.approx(0.05 * SECOND, rel=0.05)
+    assert both["job_actual_ns"] - both["job_without_ns"] < 0.05 * won * steps
+
+
+def test_the_worst_ranks_own_the_slowdown_that_they_make() -> None:
+    own = noise(np.random.default_rng(16), ranks=8, sigma=0.002)
+    own[:, 5] += 0.15
+
+    row = paper_slowdown.job_row(world_job(own))
+
+    ideal = own.mean(axis=1).mean() + TRANSFER_NS / SECOND
+    actual = own.max(axis=1).mean() + TRANSFER_NS / SECOND
+    assert row["slowdown_ratio"] == pytest.approx(actual / ideal, rel=0.01)
+    assert row["worst_ranks"] == [5]
+    assert row["worst_share_ratio"] == pytest.approx(1, abs=0.15)

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+THIRDS = 3
+STEADY = (0.25, 0.75)
+"""How far up the middle third must lie where an excess grows and did not jump."""
+
 FEW_FOR_PERIOD = 4
 """Late steps below which a period is not named."""
 
@@ -32,6 +36,8 @@ COLUMNS = (
     "affected_step_count",
     "affected_steps",
     "period_steps",
+    "onset_step",
+    "growth_ns",
     "magnitude_ns",
 )
 
@@ -74,11 +80,8 @@ def _pattern(
     )
     step, excess = inside["step"].to_numpy(), inside["excess_ns"].to_numpy()
     ideal_step = score["job_ideal_ns"] / max(score["step_count"], 1)
-    late = late_steps(
-        excess,
-        least=limits["affected_step"] * ideal_step,
-        part=limits["affected_part"],
-    )
+    least = limits["affected_step"] * ideal_step
+    late = late_steps(excess, least=least, part=limits["affected_part"])
     return {
         name: score[name]
         for name in ("rank", "window_kind", "window_from_step", "window_to_step")
@@ -87,6 +90,8 @@ def _pattern(
         "affected_step_count": int(late.sum()),
         "affected_steps": step[late].tolist(),
         "period_steps": period(step[late], agreement=limits["period_agreement"]),
+        "onset_step": onset(step, late, share=limits["onset_share"]),
+        "growth_ns": growth(excess, least=least),
         "magnitude_ns": round(float(np.median(excess[late]))) if late.any() else None,
     }
 
@@ -114,3 +119,38 @@ def period(late: NDArray[np.int64], *, agreement: float) -> int | None:
     gaps = np.diff(late)
     usual = int(np.sort(gaps)[len(gaps) // 2])
     return usual if float((gaps == usual).mean()) >= agreement else None
+
+
+def onset(
+    step: NDArray[np.int64], late: NDArray[np.bool_], *, share: float
+) -> int | None:
+    """Return the first late step, if it was not late before and mostly was after.
+
+    A rank that is late from the beginning, or now and then, has no onset.
+    """
+    if not late.any():
+        return None
+    first = int(late.argmax())
+    if first < max(FEW_FOR_PERIOD, len(late) / 10) or late[first:].mean() < share:
+        return None
+    return int(step[first])
+
+
+def growth(excess: NDArray[np.float64], *, least: float) -> int | None:
+    """Return by how much the excess grows a step, if it does so steadily.
+
+    Notes
+    -----
+    From the medians of the first and the last third, whose middles are two thirds of
+    the steps apart; a jump leaves the middle third at one of the two.
+    """
+    if len(excess) < THIRDS * FEW_FOR_PERIOD:
+        return None
+    low, middle, high = (
+        float(np.median(part)) for part in np.array_split(excess, THIRDS)
+    )
+    if high - low < max(least, 1.0):
+        return None
+    if not STEADY[0] <= (middle - low) / (high - low) <= STEADY[1]:
+        return None
+    return round((high - low) / (len(excess) * (THIRDS - 1) / THIRDS))

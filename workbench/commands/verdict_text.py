@@ -27,6 +27,7 @@ QUESTIONS = {
     "finding_blocked": "was blocked longer than its peers",
     "finding_hang": "never came to the call in which others wait",
     "finding_desync": "has members that make different calls",
+    "finding_rotation": "has a late rank at most steps, and always another one",
     "finding_role_imbalance": "gives one role more work than the others",
 }
 """What a finding says of its subject, by name."""
