@@ -13,6 +13,7 @@ import pytest
 import workbench.analysis  # noqa: F401 -- registers the models, which the views read
 from tests.builders import SECOND, case
 from tests.sql.standing import rows, stand
+from workbench.cli import main
 from workbench.store.case import Case
 from workbench.store.load import load_bundles
 
@@ -67,6 +68,17 @@ def test_the_rank_that_everyone_waits_for_is_named_and_nobody_else(hung: Case) -
     assert "ranks 0, 1, 3 wait for it in all_reduce 7" in said
     assert "the last call that it entered there is 6" in said
     assert "off the CPU (sleep, in read) since 58.0 s before the end" in said
+
+
+def test_the_verdict_begins_with_the_hang(
+    hung: Case, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["diagnose", str(hung.path)]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("rank 2 on b never came to the call in which others wait\n")
+    assert "never came to the call in which others wait (finding_hang)" in out
+    assert "from hang_wait where" in out
 
 
 def test_an_open_call_has_no_duration(hung: Case) -> None:

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 MAX_VICTIMS = 12
 """Ranks that wait for a straggler and are named."""
 
+HANG = "finding_hang"
+
 QUESTIONS = {
     STRAGGLER: "held the job up",
     "finding_run_queue": "waited for a CPU longer than its peers",
     "finding_blocked": "was blocked longer than its peers",
-    "finding_hang": "never came to the call in which others wait",
+    HANG: "never came to the call in which others wait",
     "finding_desync": "has members that make different calls",
     "finding_rotation": "has a late rank at most steps, and always another one",
     "finding_role_imbalance": "gives one role more work than the others",
@@ -48,7 +50,10 @@ def report(verdict: Verdict, *, top: int) -> Iterator[str]:
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the verdict in one sentence."""
+    """Return the verdict in one sentence; a job that hangs has no other."""
+    hung = verdict.of(HANG, "found")
+    if hung:
+        return _hang(verdict, hung)
     found = verdict.of(STRAGGLER, "found")
     main = [row for row in found if row["step_count"] == _most_steps(found)]
     names = list(dict.fromkeys(str(row["subject_id"]) for row in main))
@@ -56,7 +61,11 @@ def headline(verdict: Verdict) -> str:
         return sentence(verdict, main[0])
     if names:
         return f"{len(names)} ranks held the job up: {', '.join(names)}"
-    counts = _counts(verdict)
+    return _nobody(_counts(verdict))
+
+
+def _nobody(counts: dict[str, int]) -> str:
+    """Return why no rank is named, from the count of each verdict."""
     if not counts:
         return "no rank is known in this case: nothing can be said of any"
     if counts.get("clear", 0) == sum(counts.values()):
@@ -64,6 +73,17 @@ def headline(verdict: Verdict) -> str:
     if counts.get("not_observed"):
         return "whether a rank held the job up cannot be seen in this capture"
     return "whether a rank held the job up cannot be decided from this capture"
+
+
+def _hang(verdict: Verdict, rows: list[dict[str, Any]]) -> str:
+    """Return whom stuck calls wait for; who waits stands in the evidence."""
+    names = [
+        f"rank {plain(row['subject_id'])} on {verdict.host_name(row['host_id'])}"
+        for row in rows
+    ]
+    if len(names) == 1:
+        return f"{names[0]} never came to the call in which others wait"
+    return f"calls are stuck and wait for {', '.join(names[:-1])} and {names[-1]}"
 
 
 def _most_steps(rows: list[dict[str, Any]]) -> int:
