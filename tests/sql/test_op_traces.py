@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tests.public_data import public_data
@@ -269,3 +270,14 @@ def test_without_roles_nobody_can_be_told_from_a_long_stage(tmp_path: Path) -> N
             "roles unknown, cannot separate" in reasons[0]
             for reasons in rows["evidence_against"]
         )
+
+
+def test_operations_that_wait_for_each_other_are_no_schedule(tmp_path: Path) -> None:
+    path = tmp_path / "circle.parquet"
+    is_last = (pl.col("optype") == "forward-compute") & (pl.col("stage") == 1)
+    begin = pl.when(is_last).then(9 - pl.col("start_ts")).otherwise("start_ts")
+    Trace(steps=2).frame().with_columns(start_ts=begin).write_parquet(path)
+
+    with imported(tmp_path, path) as case:
+        assert verdicts(case, "finding_straggler", "found") == []
+        assert len(verdicts(case, "finding_straggler", "not_decidable")) == 8

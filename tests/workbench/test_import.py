@@ -114,8 +114,19 @@ def test_another_file_of_the_same_name_gets_a_name_of_its_own(
         (lambda f: f.with_columns(start_ts=float("nan")), "a time that is no number"),
         (lambda f: f.with_columns(rank=pl.lit("seven")), "conversion"),
         (lambda f: f.with_columns(step=pl.lit(None)), "without one of its values"),
+        (lambda f: pl.concat([f, f.head(1)]), "2 rows that repeat an operation"),
+        (lambda f: f.with_columns(rank=0, seq_id=pl.int_range(pl.len())), "two places"),
     ],
-    ids=["no column", "no row", "negative", "not a number", "text", "null"],
+    ids=[
+        "no column",
+        "no row",
+        "negative",
+        "not a number",
+        "text",
+        "null",
+        "twice",
+        "moved",
+    ],
 )
 def test_a_file_that_is_no_trace_is_refused_and_nothing_is_lost(
     tmp_path: Path, trace: Path, change: Change, reason: str

@@ -105,15 +105,20 @@ def traces(case: Case) -> Iterator[Trace]:
 def _trace(
     lengths: pl.DataFrame, places: pl.DataFrame, edges: pl.DataFrame, job_id: str
 ) -> Trace | None:
-    """Return one job, from the steps of which every operation is there."""
+    """Return one job, from the steps of which every operation is there.
+
+    None, and the findings cannot decide, where there is no such step, or where the
+    operations wait for each other in a circle: then it is no schedule that we know.
+    """
     replicas = lengths["dp_rank"].unique().sort()
     expected = places.height * len(replicas)
     whole = lengths.filter(pl.len().over("step") == expected)
-    if whole.is_empty():
+    number = {int(place): at for at, place in enumerate(places["place_id"])}
+    schedule = _schedule(places, edges, number)
+    if whole.is_empty() or schedule is None:
         return None
     steps = whole["step"].unique().sort()
     shape = (places.height, len(steps), len(replicas))
-    number = {int(place): at for at, place in enumerate(places["place_id"])}
     stage = places["stage"].to_numpy().astype(np.int64)
     ranks = np.full((stage.max() + 1, len(replicas)), -1)
     dp_at = {int(dp): at for at, dp in enumerate(replicas)}
@@ -127,7 +132,7 @@ def _trace(
     computing = np.where(is_pass[:, None, None], cube["own_ns"], 0.0)
     return Trace(
         job_id=job_id,
-        schedule=_schedule(places, edges, number),
+        schedule=schedule,
         steps=steps.to_numpy(),
         stage=stage,
         ranks=ranks,
@@ -150,7 +155,7 @@ def _by_stage(
 
 def _schedule(
     places: pl.DataFrame, edges: pl.DataFrame, number: Mapping[int, int]
-) -> Schedule:
+) -> Schedule | None:
     meetings = dict(
         places.group_by("rendezvous").agg("place_id").sort("rendezvous").rows()
     )
@@ -161,7 +166,10 @@ def _schedule(
         before.setdefault(number[then], []).append(number[first])
         if meeting_of[first] != meeting_of[then]:
             waits_for[meeting_of[then]].add(meeting_of[first])
-    order = graphlib.TopologicalSorter(waits_for).static_order()
+    try:
+        order = list(graphlib.TopologicalSorter(waits_for).static_order())
+    except graphlib.CycleError:
+        return None
     wide = places.filter("is_job_wide")["place_id"]
     return Schedule(
         order=[[number[place] for place in meetings[name]] for name in order],

@@ -39,6 +39,9 @@ COLUMNS = {
 }
 """Column of the table and its type by column of the file."""
 
+KEY = ("rank", "step", "operation", "seq")
+"""What tells the operations of a job apart."""
+
 OPTIONAL = frozenset({"stage"})
 
 
@@ -97,6 +100,10 @@ def _check(rows: pl.DataFrame, path: Path) -> None:
         ),
         "with a time that is no number": pl.any_horizontal(~times.is_finite()),
         "with a negative duration": pl.col("duration_s") < 0,
+        "that repeat an operation": pl.struct(*KEY).is_duplicated(),
+        "of a rank in two places of the job": (
+            pl.struct("dp_rank", "stage").n_unique().over("rank") > 1
+        ),
     }
     for what, is_wrong in wrong.items():
         found = rows.select(is_wrong.fill_null(value=False).alias("wrong"))["wrong"]
