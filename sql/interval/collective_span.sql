@@ -1,8 +1,8 @@
 -- One outermost call in which a rank meets others, with arrival and completion.
 --
--- Calls of recorders that came late, which count from different calls, carry the number
--- that model.late_attach proved; where none is proved is_base_known is false. How a call
--- arrives and completes: see _collective_span.
+-- Calls of recorders that came late, which count from different calls, carry the
+-- number that model.late_attach proved; where none is proved is_base_known is false.
+-- How a call arrives and completes: see _collective_span.
 --
 -- grain:   host_id, thread_id, start_ns
 -- reads:   _collective_span, model.late_attach

@@ -1,7 +1,7 @@
 -- Wall clocks that were set and hosts that slept, as the clock readings show it.
 --
--- A step moves no event, for none is on the wall clock. A suspend cuts the host's clock:
--- what came before and after are placed apart.
+-- A step moves no event, for none is on the wall clock. A suspend cuts the host's
+-- clock: what came before and after are placed apart.
 --
 -- grain:   host_id, kind, from_ns
 -- caveat:  readings are a second apart; a jump below a millisecond is not told

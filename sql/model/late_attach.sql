@@ -1,10 +1,11 @@
 -- Processes whose recorder came after their communicator: whose call is whose.
 --
--- Such a recorder counts from the first call that it saw. Each shift of the numbers that
--- the hosts' wall clocks allow (REALTIME within its stated maximum error, else within
--- one hour) is tried: the operations must agree, and the rendezvous must leave room for
--- the two clocks. The shift is proved if one is left. Where several are, as with a rank
--- that is late by the same at every step, the calls order nothing between the hosts.
+-- Such a recorder counts from the first call that it saw. Each shift of the numbers
+-- that the hosts' wall clocks allow (REALTIME within its stated maximum error, else
+-- within one hour) is tried: the operations must agree, and the rendezvous must leave
+-- room for the two clocks. The shift is proved if one is left. Where several are, as
+-- with a rank that is late by the same at every step, the calls order nothing between
+-- the hosts.
 --
 -- grain:   host_id, pid, communicator_id
 --

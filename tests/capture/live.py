@@ -73,6 +73,7 @@ def seal(spool: Path, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def recording(folder: Path, *words: object) -> Iterator[Recorder]:
+    """Yield a recorder that has begun; whatever ends it, the kernel keeps nothing."""
     command = [PYTHON, "-m", "capture", "record", "-o", folder, *words]
     process = subprocess.Popen(
         [str(word) for word in command],
@@ -84,9 +85,11 @@ def recording(folder: Path, *words: object) -> Iterator[Recorder]:
         try:
             recorder = Recorder(process)
             recorder.wait_for("recording (PID")
+            held = kernel_objects(process.pid)
             yield recorder
         finally:
             process.kill()
+    assert left_behind(held) == set()
 
 
 class Bundle:

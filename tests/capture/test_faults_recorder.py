@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import signal
 import subprocess
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -87,6 +87,13 @@ def small_disk(folder: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
 
+def fill(disk: Path) -> None:
+    """Leave no byte free."""
+    with (disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+
+
 def told(folder: Path, stream: str = "gpu_call") -> tuple[int, int, int]:
     """Return what a sound bundle says of a stream: rows, hits and losses."""
     with closing(Bundle(folder)) as bundle:
@@ -141,25 +148,46 @@ def test_a_disk_that_is_full_at_once_costs_what_did_not_fit_and_no_more(
     tmp_path: Path, program: Path
 ) -> None:
     with small_disk(tmp_path / "disk", "512k") as disk, running(program) as child:
-        with recording(disk, "--pid", child.pid, *CALLS) as recorder:
+        with recording(disk, "--pid", child.pid, "--no-seal", *CALLS) as recorder:
             child.tell("c 20011")
             status = recorder.end()
         child.end()
+        fill(disk)
         (spool,) = disk.glob("*.spool")
 
+        refused = seal(spool, disk)
         sealed = seal(spool, tmp_path)
 
     rows, hits, lost = told(tmp_path)
     with closing(Bundle(tmp_path)) as bundle:
         reasons = {row["reason"] for row in bundle.facts["loss"]}
         reason = bundle.manifest["capture"]["stop_reason"]
-    assert status == 1
-    assert "error: recorded, but not sealed: " in recorder.said
-    assert f"then run: coldtrace-capture seal {spool}" in recorder.said
+    assert (status, reason, reasons) == (0, "disk_low", {"disk_full"})
+    assert refused.returncode == 1
+    assert "No space left on device" in refused.stderr
     assert sealed.returncode == 0
     assert rows > 0
     assert rows + lost == hits
-    assert (reason, reasons) == ("disk_low", {"disk_full"})
+
+
+def test_a_recording_whose_bundle_finds_no_room_says_how_to_seal_it(
+    tmp_path: Path, program: Path
+) -> None:
+    spool = tmp_path / "kept.spool"
+    with small_disk(tmp_path / "disk", "512k") as disk, running(program) as child:
+        fill(disk)
+        words = ("--pid", child.pid, "--spool", spool, *CALLS)
+        with recording(disk, *words) as recorder:
+            child.tell("c 1009")
+            recorder.process.send_signal(signal.SIGINT)
+            status = recorder.end()
+        child.end()
+
+    assert status == 1
+    assert "error: recorded, but not sealed: " in recorder.said
+    assert f"then run: coldtrace-capture seal {spool}" in recorder.said
+    assert seal(spool, tmp_path).returncode == 0
+    assert told(tmp_path) == (1009, 1009, 0)
 
 
 def test_two_recorders_on_one_host_see_the_same_and_end_apart(
