@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 from capture.cli import build_parser, record_options, say, say_error
 from capture.errors import CaptureError
 from capture.exit_code import ExitCode
+from capture.leaks import LeakError, search_bundle
 from capture.seal import seal
 from capture.show import as_json, as_text, plain, result_line
+from capture.site_names import read_site_names
 from capture.spool import SpoolError
 from capture.verify import read_inventory, verify_bundle
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,6 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return commands[args.command](args)
     except CaptureError as error:
         say_error(error.message, error.hint)
+        if isinstance(error, LeakError):
+            return ExitCode.LEAK
         is_input = args.command == "seal" and isinstance(error, SpoolError)
         return ExitCode.UNREADABLE if is_input else ExitCode.FAILED
     except KeyboardInterrupt:
@@ -75,6 +80,7 @@ def _seal(args: argparse.Namespace) -> int:
         keep_spool=args.keep_spool,
         force=args.force,
         progress=show_progress,
+        mapping=args.mapping,
     )
     if show_progress:
         sys.stderr.write("\r\x1b[K")
@@ -88,6 +94,8 @@ def _progress(done: int, total: int) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    if args.mapping is not None and not args.leaks:
+        raise CaptureError("--mapping is only for --leaks", "give both")
     results = [verify_bundle(path) for path in args.bundles]
     for found in results:
         for problem in found.problems:
@@ -105,6 +113,26 @@ def _verify(args: argparse.Namespace) -> int:
             "what is sound still loads; get a fresh copy if there is one",
         )
         return ExitCode.DAMAGED
+    return _search(args.bundles, args.mapping) if args.leaks else ExitCode.DONE
+
+
+def _search(bundles: Sequence[Path], mapping: Path | None) -> int:
+    """Search sound bundles for leaks."""
+    if mapping is None:
+        message = "--leaks needs the mapping of the pseudonyms"
+        raise LeakError(message, "name it with --mapping; record tells where it is")
+    names = read_site_names()
+    count = 0
+    for path in bundles:
+        found = search_bundle(path, mapping, names)
+        for leak in found.leaks:
+            print(plain(f"{path}: {leak.found!r} of {leak.original!r} in {leak.place}"))
+        if not found.leaks:
+            print(f"{path}: no leak, {found.told}")
+        count += len(found.leaks)
+    if count:
+        say_error(f"{count} leaks", "do not pass the bundle on")
+        return ExitCode.LEAK
     return ExitCode.DONE
 
 

@@ -38,8 +38,8 @@ examples:
       every process that uses a known library, for half a minute
   coldtrace-capture record --cgroup /sys/fs/cgroup/job_4711 --until-exit
       all of one job, until it is over
-  coldtrace-capture record --pid 4711 --streams collective,off_cpu --no-seal
-      two streams of one process; seal the spool later, without privilege
+  coldtrace-capture record --site-key site.key --streams collective,off_cpu
+      two streams, with pseudonyms for all that names the site
 """
 _DOCTOR_EXAMPLES = """\
 examples:
@@ -65,8 +65,8 @@ examples:
       one bundle, after it has been carried somewhere
   coldtrace-capture verify /mnt/usb/*.bundle
       many; the exit status is 3 if one is refused, else 4 if one is damaged
-  coldtrace-capture verify *.bundle && rm -r *.spool
-      spools that were kept go once their bundles are sound
+  coldtrace-capture verify --leaks --mapping site.key.mapping.jsonl *.bundle
+      search them, unpacked too, for every name that a pseudonym stands for
 """
 _SHOW_EXAMPLES = """\
 examples:
@@ -143,6 +143,8 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         seal=not args.no_seal,
         spool=args.spool,
         keep_spool=args.keep_spool,
+        site_key=args.site_key,
+        mapping=args.mapping,
     )
 
 
@@ -222,6 +224,7 @@ def _add_record(commands: Any) -> None:  # noqa: ANN401 - argparse hides the typ
     )
     _add_record_manner(parser)
     _add_record_end(parser)
+    _add_record_privacy(parser)
 
 
 def _add_record_manner(parser: argparse.ArgumentParser) -> None:
@@ -275,6 +278,26 @@ def _add_record_end(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_record_privacy(parser: argparse.ArgumentParser) -> None:
+    privacy = parser.add_argument_group("what may leave the site")
+    privacy.add_argument(
+        "--site-key",
+        type=Path,
+        metavar="FILE",
+        help="pseudonyms by this key for names, paths and addresses, before anything "
+        "is written; (umask 077; head -c 32 /dev/urandom > FILE) makes one",
+    )
+    _mapping(
+        privacy,
+        "what the pseudonyms stand for; it stays with the site (default: beside the "
+        "key, with .mapping.jsonl after its name)",
+    )
+
+
+def _mapping(group: Any, text: str) -> None:  # noqa: ANN401 - argparse hides the type
+    group.add_argument("--mapping", type=Path, metavar="FILE", help=text)
+
+
 def _add_seal(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
     parser = _command(commands, "seal", "make a spool into a bundle", _SEAL_EXAMPLES)
     parser.add_argument("spool", type=Path, metavar="SPOOL", help="folder of a spool")
@@ -285,6 +308,7 @@ def _add_seal(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
     parser.add_argument(
         "--force", action="store_true", help="replace a bundle of the same name"
     )
+    _mapping(parser, "of a spool with pseudonyms: the bundle is searched for leaks")
 
 
 def _add_verify(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type
@@ -294,6 +318,13 @@ def _add_verify(commands: Any) -> None:  # noqa: ANN401 - argparse hides the typ
     parser.add_argument(
         "bundles", type=Path, nargs="+", metavar="BUNDLE", help="a bundle"
     )
+    parser.add_argument(
+        "--leaks",
+        action="store_true",
+        help="search for names of this host and of the mapping; exit status 6 if one "
+        "is found, or cannot be searched for",
+    )
+    _mapping(parser, "what the pseudonyms stand for; --leaks needs it")
 
 
 def _add_show(commands: Any) -> None:  # noqa: ANN401 - argparse hides the type

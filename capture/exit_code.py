@@ -29,5 +29,8 @@ class ExitCode(IntEnum):
     FACTS_ONLY = 5
     """``doctor``: no event stream can be recorded here, facts and samples can."""
 
+    LEAK = 6
+    """A bundle holds what redaction was to take out, or cannot be searched for it."""
+
     INTERRUPTED = 130
     """Interrupted; a recording that is interrupted ends by itself and is done."""

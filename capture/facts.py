@@ -7,7 +7,6 @@ what was known by then.  Rows that are the same as last time are not written aga
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -29,23 +28,23 @@ _MANY_THREADS, _MANY_EVERY_S = 1_000, 5.0
 
 
 class FactBook:
-    """Collects facts, leaves out repetitions, and hands them on as JSON lines.
+    """Collects facts, leaves out repetitions, and hands on what is new.
 
     Parameters
     ----------
     append
-        Takes the text of new rows and their number.
+        Takes new rows.
     libraries
         Where mapped files are known by number.
     """
 
     def __init__(
-        self, append: Callable[[bytes, int], None], libraries: LibraryTable
+        self, append: Callable[[list[Row]], None], libraries: LibraryTable
     ) -> None:
         self._append = append
         self._libraries = libraries
         self._rows: dict[tuple[Any, ...], Row] = {}
-        self._pending: list[str] = []
+        self._pending: list[Row] = []
         self._threads_read: dict[int, tuple[int, float]] = {}
 
     def put(self, fact: str, row: Mapping[str, Any]) -> None:
@@ -54,7 +53,7 @@ class FactBook:
         whole = {"fact": fact, **row}
         if self._rows.get(key) != whole:
             self._rows[key] = whole
-            self._pending.append(json.dumps(whole))
+            self._pending.append(whole)
 
     def rows(self, fact: str) -> list[Row]:
         """Return the rows of one table as they stand."""
@@ -63,8 +62,8 @@ class FactBook:
     def flush(self) -> None:
         """Hand on what is new."""
         if self._pending:
-            lines, self._pending = self._pending, []
-            self._append("".join(f"{line}\n" for line in lines).encode(), len(lines))
+            rows, self._pending = self._pending, []
+            self._append(rows)
 
     def process(self, target: TargetProcess, *, is_new: bool) -> None:
         """Note a target as it is now: itself, its rank, threads and mappings."""

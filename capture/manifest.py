@@ -10,6 +10,8 @@ from capture.chunks import chunk_sizes, kept_columns
 from capture.columns import columns_of
 from capture.fact_columns import FACTS
 from capture.layout import OFF_STATES, OPERATIONS
+from capture.pseudonyms import CLASSES, PATTERN
+from capture.redaction import NOT_PROMISED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -62,7 +64,20 @@ def build_manifest(header: Mapping[str, Any], survey: Survey, facts: Facts) -> R
         "syscalls": header.get("syscalls", {}),
         "facts": {name: len(rows) for name, rows in ordered(facts)},
         "planted": None,
+        **_redaction(header, facts),
     }
+
+
+def _redaction(header: Mapping[str, Any], facts: Facts) -> Row:
+    """Return what was taken out; counted here, so after a kill too."""
+    if "redaction" not in header:
+        return {}
+    text = json.dumps([header["host"], header["capture"], facts])
+    found = {match[0]: match[1] for match in PATTERN.finditer(text)}
+    counts = {name: list(found.values()).count(name) for name in CLASSES}
+    counts = {name: count for name, count in counts.items() if count}
+    about = {**header["redaction"], "counts": counts}
+    return {"redaction": {**about, "not_promised": list(NOT_PROMISED)}}
 
 
 def manifest_bytes(manifest: Row) -> bytes:

@@ -79,6 +79,13 @@ _COLUMN: Schema = {
     "nullable": "boolean",
     "meaning": "string",
 }
+_REDACTION: Schema = {
+    "mode": "string",
+    "rules": "integer",
+    "key_id": "string",
+    "counts": "object",
+    "not_promised": "array",
+}
 _MISSING: Schema = {"name": "string", "reason": "string"}
 _NEVER_NEGATIVE = re.compile(r"(_count|_bytes|_ns)$")
 _CAPTURE_ID = re.compile(r"[0-9a-f]{8}")
@@ -128,6 +135,7 @@ def _faults(manifest: dict[str, Any]) -> Iterator[str]:
     for name in ("return_probe_symbols", "job_ids"):
         yield from _elements(_object(manifest, "capture"), name, "string", "capture.")
     yield from _absent_stream_faults(_object(manifest, "capture"))
+    yield from _redaction_faults(manifest)
     for name, schema_type in (("operations", "string"), ("syscalls", "string")):
         for key, value in _object(manifest, name).items():
             yield from _typed(value, schema_type, f"{name}.{key}")
@@ -142,6 +150,19 @@ def _absent_stream_faults(capture: dict[str, Any]) -> Iterator[str]:
     if "absent_streams" in capture:
         yield from _keys(capture, {"absent_streams": "array"}, "capture.")
         yield from _entries(capture, "absent_streams", _MISSING, "capture.")
+
+
+def _redaction_faults(manifest: dict[str, Any]) -> Iterator[str]:
+    """Yield the faults of an object that only bundles with pseudonyms have."""
+    if "redaction" not in manifest:
+        return
+    yield from _keys(manifest, {"redaction": "object"}, "")
+    if isinstance(manifest["redaction"], dict):
+        redaction = _object(manifest, "redaction")
+        yield from _keys(redaction, _REDACTION, "redaction.")
+        for name, count in _object(redaction, "counts").items():
+            yield from _typed(count, "integer", f"redaction.counts.{name}")
+        yield from _elements(redaction, "not_promised", "string", "redaction.")
 
 
 def _stream_faults(stream: object, path: str) -> Iterator[str]:

@@ -59,6 +59,10 @@ class RecordOptions:
     seal: bool = True
     spool: Path | None = None
     keep_spool: bool = False
+    site_key: Path | None = None
+    """Pseudonyms by this key instead of names; None: names as they are."""
+    mapping: Path | None = None
+    """What the pseudonyms stand for; None: beside the key."""
 
 
 def parse_duration(text: str) -> int:

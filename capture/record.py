@@ -26,13 +26,17 @@ from capture import installation
 from capture.errors import CaptureError
 from capture.host import read_host
 from capture.ld_cache import known_libraries
+from capture.leaks import LeakError
 from capture.libraries import LibraryTable
 from capture.loader_choice import open_loader
 from capture.loaders.absent import why_absent
 from capture.loaders.trial import try_return_probe
 from capture.options import STREAMS
+from capture.pseudonyms import mapping_of
 from capture.recording import Recording
+from capture.redaction import open_redaction
 from capture.seal import seal
+from capture.site_names import read_site_names
 from capture.spool import SpoolWriter
 from capture.syscalls import syscall_names
 from capture.targets import TargetFinder
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 
     from capture.loaders import Loader
     from capture.options import RecordOptions
+    from capture.redaction import Redaction
 
 _CALL_STREAMS = frozenset(("collective", "gpu_call"))
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -97,6 +102,7 @@ def record(options: RecordOptions) -> RecordResult:
             f"there is no folder {str(options.out_dir)!r} for the bundle",
             "create it first, or give another with -o",
         )
+    redaction = _redaction(options)
     _raise_descriptor_limit()
     with StopFlag() as stop:
         libraries = LibraryTable(options.libraries)
@@ -107,19 +113,20 @@ def record(options: RecordOptions) -> RecordResult:
             finder = TargetFinder(options, libraries, (os.getpid(),), say)
             loader = open_loader(options, say)
             try:
-                return _record(options, loader, finder, libraries, stop)
+                return _record(options, loader, finder, libraries, stop, redaction)
             finally:
                 loader.close()
         finally:
             libraries.close()
 
 
-def _record(
+def _record(  # noqa: PLR0917 - each is made before the loader is
     options: RecordOptions,
     loader: Loader,
     finder: TargetFinder,
     libraries: LibraryTable,
     stop: StopFlag,
+    redaction: Redaction | None,
 ) -> RecordResult:
     """Record with a loader that is loaded."""
     host = read_host()
@@ -128,8 +135,9 @@ def _record(
         options = replace(options, return_probes=False)
     header = spool_header(options, loader, host)
     header["capture"]["no_return_probes_reason"] = refusal
-    folder = options.spool or options.out_dir / spool_name(header)
-    spool = SpoolWriter(folder, header)
+    shown = header if redaction is None else redaction.header(header)
+    folder = options.spool or options.out_dir / spool_name(shown)
+    spool = SpoolWriter(folder, header, redaction)
     recording = Recording(options, loader, finder, libraries, spool)
     try:
         reason = _run(recording, host, finder, folder, stop)
@@ -153,6 +161,18 @@ def _record(
     )
     _tell(result)
     return result
+
+
+def _redaction(options: RecordOptions) -> Redaction | None:
+    """Return what turns names into pseudonyms, where a site key is given."""
+    if options.site_key is None:
+        if options.mapping is not None:
+            raise CaptureError("--mapping is only for --site-key", "give both")
+        return None
+    mapping = mapping_of(options.site_key, options.mapping)
+    redaction = open_redaction(options.site_key, mapping, read_site_names())
+    say(f"names become pseudonyms; what they stand for stays in {mapping}")
+    return redaction
 
 
 def _run(
@@ -247,7 +267,13 @@ def say(text: str) -> None:
 def _seal(options: RecordOptions, folder: Path) -> Path:
     """Seal the spool; on failure it stays, and the message says how to go on."""
     try:
-        return seal(folder, options.out_dir, keep_spool=options.keep_spool)
+        mapping = options.site_key and mapping_of(options.site_key, options.mapping)
+        return seal(
+            folder, options.out_dir, keep_spool=options.keep_spool, mapping=mapping
+        )
+    except LeakError:
+        say(f"recorded, but not sealed; the spool is kept: {folder}")
+        raise
     except (CaptureError, OSError) as error:
         raise CaptureError(
             f"recorded, but not sealed: {error}",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -190,7 +189,7 @@ class Recording:
             self._book.flush()
         with _full_disk_ignored():
             end = {"stop_reason": reason, "stop_ns": stop_ns, "facts": rows}
-            self._spool.append("end", json.dumps(end).encode())
+            self._spool.append_rows("end", [end])
         self._spool.close()
 
     def _reason(self, deadline: float | None, *, is_stopped: bool) -> str | None:
@@ -333,8 +332,7 @@ class Recording:
                 self._book.library(library)
 
     def _read_clock(self) -> None:
-        line = json.dumps(read_clocks()) + "\n"
-        self._spool.append("clock", line.encode(), 1)
+        self._spool.append_rows("clock", [read_clocks()])
 
     def _check_disk(self) -> None:
         self._disk_is_low = self._spool.free_space_is_low()
@@ -385,8 +383,8 @@ class Recording:
         self._spool.append(f"events/{stream}", region, count)
         self.record_count += count
 
-    def _append_facts(self, lines: bytes, count: int) -> None:
-        self._spool.append("facts", lines, count)
+    def _append_facts(self, rows: list[dict[str, Any]]) -> None:
+        self._spool.append_rows("facts", rows)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from capture.errors import CaptureError
 from capture.fact_columns import whole_row
 from capture.identity import resolve_origins
 from capture.layout import LAYOUTS
+from capture.leaks import LeakError, refuse_leaks
 from capture.manifest import (
     SPOOL_DAMAGED,
     Facts,
@@ -32,6 +33,7 @@ from capture.manifest import (
     ordered,
 )
 from capture.npy import npy_header
+from capture.site_names import read_site_names
 from capture.spool import FRAMES_NAME, HEADER_NAME, SpoolReader
 from capture.survey import Survey, event_regions, survey
 from capture.verify import verify_bundle
@@ -52,6 +54,7 @@ def seal(
     keep_spool: bool = False,
     force: bool = False,
     progress: Progress | None = None,
+    mapping: Path | None = None,
 ) -> Path:
     """Return the path of the bundle that a spool was sealed into.
 
@@ -67,16 +70,21 @@ def seal(
         Replace a bundle of the same name.
     progress
         Called with bytes done and bytes in all, over both passes.
+    mapping
+        Of a spool with pseudonyms: the originals that the bundle is searched for.
 
     Raises
     ------
     CaptureError
         If the spool cannot be read, the bundle cannot be written, or what was written
         does not verify; the spool is then untouched.
+    LeakError
+        If the bundle holds what redaction was to take out; it is then removed.
     """
     reader = SpoolReader(spool)
     try:
-        bundle = _seal(reader, out_dir, force, progress or _silent)
+        search = _search_for_leaks(reader.header, mapping)
+        bundle = _seal(reader, out_dir, force, progress or _silent, search)
     finally:
         reader.close()
     if not keep_spool:
@@ -84,7 +92,32 @@ def seal(
     return bundle
 
 
-def _seal(reader: SpoolReader, out_dir: Path, force: bool, progress: Progress) -> Path:  # noqa: FBT001
+def _search_for_leaks(
+    header: Mapping[str, Any], mapping: Path | None
+) -> Callable[[Path], object]:
+    """Return what a bundle must stand before it gets its name."""
+    if "redaction" not in header:
+        return _accept
+    if mapping is None:
+        raise LeakError(
+            "this spool has pseudonyms, so its bundle must be searched for leaks",
+            "name the mapping that record wrote with --mapping",
+        )
+    names = read_site_names()
+    return lambda bundle: refuse_leaks(bundle, mapping, names)
+
+
+def _accept(_bundle: Path) -> None:
+    """Ask for nothing: names are as they are."""
+
+
+def _seal(
+    reader: SpoolReader,
+    out_dir: Path,
+    force: bool,  # noqa: FBT001
+    progress: Progress,
+    search: Callable[[Path], object],
+) -> Path:
     total = 2 * reader.size_bytes
     found = survey(reader, lambda done: progress(done, total))
     facts = bundle_facts(reader.header, found)
@@ -111,6 +144,7 @@ def _seal(reader: SpoolReader, out_dir: Path, force: bool, progress: Progress) -
                 progress(min(done, total), total)
         archive.finish()
         _check(partial, bundle)
+        search(partial)
         partial.rename(bundle)
     except BaseException as error:
         archive.abandon()

@@ -100,12 +100,23 @@ def _made_by(manifest: dict[str, Any]) -> Iterator[str]:
         yield _line("recorder", f"sha256 {plain(str(maker['sha256']))}")
 
 
+def _redaction(manifest: dict[str, Any]) -> str:
+    """Return what was taken out; older recorders know only names as they are."""
+    if "redaction" not in manifest:
+        return "none, names are as they are"
+    about = manifest["redaction"]
+    counts = [f"{name} {count}" for name, count in about["counts"].items()]
+    head = f"{about['mode']}, rules {about['rules']}, key {about['key_id']}"
+    return ", ".join([head, *counts])
+
+
 def _general(found: Verified) -> Iterator[str]:
     """Yield what, where, when and how."""
     manifest = _manifest(found)
     host, capture = manifest["host"], manifest["capture"]
     seconds = (capture["stop_ns"] - capture["start_ns"]) / _NS_PER_S
     yield from _made_by(manifest)
+    yield _line("redaction", plain(_redaction(manifest)))
     yield _line("content", f"sha256 {found.content_sha256 or 'unknown'}")
     yield _line(
         "host",

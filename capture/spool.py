@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from capture.redaction import Redaction
+
 HEADER_NAME = "header.json"
 FRAMES_NAME = "frames.bin"
 SPOOL_VERSION = 1
@@ -89,15 +91,24 @@ class SpoolWriter:
         Folder to create; it must not exist.
     header
         What ``header.json`` holds; ``spool_version`` and ``kinds`` are added.
+    redaction
+        What all text passes on its way to the disk; None to write it as it is.
     """
 
-    def __init__(self, folder: Path, header: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        header: Mapping[str, Any],
+        redaction: Redaction | None = None,
+    ) -> None:
         self.folder = folder
         self.size_bytes = 0
         self._kinds = kind_codes(list(header["streams"]))
         self._lock = threading.Lock()
+        self._redaction = redaction
+        shown = dict(header) if redaction is None else redaction.header(dict(header))
         _create_folder(folder)
-        whole = {**header, "spool_version": SPOOL_VERSION, "kinds": self._kinds}
+        whole = {**shown, "spool_version": SPOOL_VERSION, "kinds": self._kinds}
         _write_synced(folder / HEADER_NAME, json.dumps(whole, indent=1).encode())
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._fd = os.open(folder / FRAMES_NAME, flags, 0o600)
@@ -116,6 +127,13 @@ class SpoolWriter:
         head += _CHECK.pack(zlib.crc32(head))
         with self._lock:
             self._write([memoryview(head), memoryview(payload).cast("B")])
+
+    def append_rows(self, kind: str, rows: list[dict[str, Any]]) -> None:
+        """Append one frame of JSON lines, redacted where that was asked for."""
+        if self._redaction is not None:
+            rows = self._redaction.rows(rows)
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        self.append(kind, lines.encode(), len(rows))
 
     def sync(self) -> None:
         """Bring every frame so far to the disk."""

@@ -48,7 +48,7 @@ def write_spool(job: MadeJob, host: int, folder: Path) -> int:
 def _header(host: int) -> dict[str, Any]:
     return {
         "capture_id": f"{host:08x}",
-        "version": "bench",
+        "version": 1,
         "created_by": {"name": "coldtrace-bench", "version": "0"},
         "host": _host(host),
         "capture": {

@@ -12,6 +12,15 @@ Case = tuple[bytes, tuple[str, ...]]
 """A manifest, and what a reader must say of it."""
 
 
+REDACTION: dict[str, Any] = {
+    "mode": "keyed",
+    "rules": 1,
+    "key_id": "0a1b2c3d",
+    "counts": {"host": 1},
+    "not_promised": ["times are as they were"],
+}
+
+
 def manifest_cases(sound_manifest: bytes) -> dict[str, Case]:
     """Return every manifest vector by name."""
     sound = json.loads(sound_manifest)
@@ -78,6 +87,27 @@ def manifest_cases(sound_manifest: bytes) -> dict[str, Case]:
                 lambda manifest: manifest["streams"]["off_cpu"].update(chunk_rows=[2])
             ),
             (f"{chunks}[2]",),
+        ),
+        "manifest_redaction": (
+            spoilt(
+                lambda manifest: manifest.update(
+                    redaction={**REDACTION, "rules": "1", "counts": {"host": "x"}}
+                )
+            ),
+            (
+                "'redaction.rules' is string, not integer",
+                "'redaction.counts.host' is string, not integer",
+            ),
+        ),
+        "manifest_redaction_array": (
+            spoilt(lambda manifest: manifest.update(redaction=[])),
+            ("'redaction' is array, not object",),
+        ),
+        "manifest_redaction_empty": (
+            spoilt(lambda manifest: manifest.update(redaction={})),
+            tuple(
+                f"missing required value in 'redaction.{name}'" for name in REDACTION
+            ),
         ),
         "manifest_many": (
             spoilt(many),

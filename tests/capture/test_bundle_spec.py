@@ -13,7 +13,7 @@ from capture.columns import columns_of
 from capture.fact_columns import CLOCK, FACTS
 from capture.identity import child_mixes, id_mixes, mixes, origin_text, world_mixes
 from capture.layout import LAYOUTS
-from capture.manifest_check import _CAPTURE, _HOST, _STREAM, _TOP
+from capture.manifest_check import _CAPTURE, _HOST, _REDACTION, _STREAM, _TOP
 from tests.capture.spoilt_bundles import sound_bundle, unpack
 from tests.capture.vectors import all_vectors
 
@@ -68,6 +68,7 @@ def test_fields_of_the_manifest_in_the_spec_are_those_of_the_code() -> None:
     }
     optional = {"damaged_bytes", "damaged_frame_count", "unreadable_line_count"}
     optional |= {"budget_ppm", "budget_steps"}
+    optional |= {"redaction", *_REDACTION}
     optional |= {"no_return_probes_reason", "absent_streams"}
     created_by = {"created_by.name", "created_by.version", "created_by.sha256"}
 

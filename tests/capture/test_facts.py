@@ -31,10 +31,8 @@ class Spool:
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
 
-    def append(self, lines: bytes, count: int) -> None:
+    def append(self, rows: list[dict[str, Any]]) -> None:
         """Take some rows."""
-        rows = [json.loads(line) for line in lines.splitlines()]
-        assert len(rows) == count
         self.rows += rows
 
     def of(self, fact: str) -> list[dict[str, Any]]:

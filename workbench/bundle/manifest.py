@@ -89,6 +89,17 @@ class StreamInfo:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RedactionInfo:
+    """What the recorder wrote pseudonyms for, instead of names."""
+
+    mode: str
+    rules: int
+    key_id: str
+    counts: dict[str, int]
+    not_promised: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Manifest:
     """What one bundle says about itself."""
 
@@ -103,6 +114,7 @@ class Manifest:
     syscalls: dict[int, str]
     facts: dict[str, int]
     planted: dict[str, Any] | None
+    redaction: RedactionInfo | None
     document: dict[str, Any]
 
 
@@ -172,7 +184,22 @@ def _manifest(root: Node) -> Manifest:
         syscalls=_names(root, "syscalls"),
         facts=root.mapping("facts", lambda node, name: node.integer(name, minimum=0)),
         planted=planted,
+        redaction=_redaction(root),
         document=root.value,
+    )
+
+
+def _redaction(root: Node) -> RedactionInfo | None:
+    """Return what was taken out; a bundle with names as they are does not say."""
+    if "redaction" not in root.value:
+        return None
+    node = root.child("redaction")
+    return RedactionInfo(
+        mode=node.text("mode"),
+        rules=node.integer("rules"),
+        key_id=node.text("key_id"),
+        counts=node.mapping("counts", lambda item, name: item.integer(name)),
+        not_promised=node.texts("not_promised"),
     )
 
 
