@@ -7,14 +7,20 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from capture.probes import known_symbols
+
 _SOURCES = (".py", ".c", ".h")
 _LETTER = re.compile(rb"[a-z]")
 
 
 @cache
 def _source() -> bytes:
-    """Return all source of the recorder in lower case, from a folder or an archive."""
-    return b"\n".join(_texts(resources.files("capture"))).lower()
+    """Return all source of the recorder in lower case, from a folder or an archive.
+
+    And the symbols that its tables of probes give, which are put together there.
+    """
+    texts = _texts(resources.files("capture"))
+    return b"\n".join([*texts, *(name.encode() for name in known_symbols())]).lower()
 
 
 def _texts(folder: Any) -> list[bytes]:  # noqa: ANN401 - Traversable moves by version

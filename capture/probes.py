@@ -252,21 +252,35 @@ def _sites(library: MappedLibrary, *, is_full: bool) -> Iterator[ProbeSite]:
 
 def rows_for(library_kind: str) -> tuple[Probe, ...]:
     """Return the rows whose calls a library of this kind may hold."""
+    return tuple(row for row in _rows() if row.library_kind == library_kind)
+
+
+def known_symbols() -> set[str]:
+    """Return every name that a probed function of any library may have."""
+    return {name for row in _rows() for name in _names(row)}
+
+
+def _rows() -> tuple[Probe, ...]:
+    """Return the rows of all tables."""
     # The tables are made of Probe, so they can only be read once it is there.
     from capture import probe_table_collective as collective  # noqa: PLC0415
     from capture import probe_table_gpu as gpu  # noqa: PLC0415
 
-    rows = (*collective.NCCL, *collective.MPI, *gpu.RUNTIME, *gpu.DRIVER)
-    return tuple(row for row in rows if row.library_kind == library_kind)
+    return (*collective.NCCL, *collective.MPI, *gpu.RUNTIME, *gpu.DRIVER)
+
+
+def _names(probe: Probe) -> Iterator[str]:
+    """Yield the names of a call, those of per-thread default streams too."""
+    for symbol in probe.symbols:
+        yield from (symbol, f"{symbol}_ptsz", f"{symbol}_ptds")
 
 
 def _places(probe: Probe, functions: dict[str, int]) -> dict[int, list[str]]:
     """Return the offsets at which a library has this call, with their names."""
     places: dict[int, list[str]] = {}
-    for symbol in probe.symbols:
-        for name in (symbol, f"{symbol}_ptsz", f"{symbol}_ptds"):
-            if name in functions:
-                places.setdefault(functions[name], []).append(name)
+    for name in _names(probe):
+        if name in functions:
+            places.setdefault(functions[name], []).append(name)
     return places
 
 

@@ -16,11 +16,14 @@ from capture.fact_columns import CLOCK, FACTS
 from capture.kept_words import is_path_word, is_process_name
 from capture.layout import LAYOUTS
 from capture.leaks import LeakError, search_bundle
+from capture.own_words import is_own
+from capture.probes import known_symbols
 from capture.pseudonyms import Mapping, SiteKey, read_mapping, read_site_key
 from capture.redaction import HEADER_TYPES, Redaction
 from capture.seal import seal
 from capture.site_names import SiteNames
 from capture.spool import FRAMES_NAME, SpoolReader, SpoolWriter
+from capture.syscalls import syscall_names
 from tests.capture.spools import CLOCK as READING
 from tests.capture.spools import HEADER, end, lines, probe, spool
 
@@ -374,6 +377,16 @@ def test_what_counts_as_a_leak(
     found = search_bundle(bundle, mapping, SiteNames())
 
     assert {leak.original for leak in found.leaks} == ({name} if is_leak else set())
+
+
+def test_what_every_bundle_holds_is_no_leak() -> None:
+    keys = {key.name for keys in FACTS.values() for key in keys}
+    columns = {field.name for layout in LAYOUTS.values() for field in layout.fields}
+
+    for word in (*known_symbols(), *keys, *columns, *syscall_names("x86_64").values()):
+        assert is_own(word.lower().encode()), word
+    for word in ("sauron", "10.0.0.7", "2026", "all_reduce_of_mordor"):
+        assert not is_own(word.encode())
 
 
 def test_the_name_of_the_file_is_searched_too(tmp_path: Path) -> None:
