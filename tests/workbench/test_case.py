@@ -196,6 +196,7 @@ def test_the_public_names_are_few() -> None:
         "Case",
         "WorkbenchError",
         "__version__",
+        "load_case",
         "open_case",
     }
     assert workbench.__version__
