@@ -5,7 +5,7 @@
 #   make lint        the gates that are no tests
 #   make bench       benchmark tables, beside the numbers to reach
 #   make lab         the fast fault-injection scenarios, live (root)
-#   make lab-full    every scenario, live (root)
+#   make lab-full    every scenario, live (root), and the tests that take too long for `make test`
 #   make samples     record the sample cases again (root)
 #   make notebook    the notebooks on the sample, in JupyterLab (no network)
 #   make picture     draw the README's pictures again
@@ -29,8 +29,8 @@ demo: $(VENV)/.core
 # What records live needs a machine to itself and comes last; the rest shares its cores.
 test: host $(VENV)/.dev bpf
 	@.ci/gates
-	@$(BIN)/python -m pytest -m "not bpf" --numprocesses auto --dist loadfile --cov
-	@$(BIN)/python -m pytest -m bpf
+	@$(BIN)/python -m pytest -m "not bpf and not long" --numprocesses auto --dist loadfile --cov
+	@$(BIN)/python -m pytest -m "bpf and not long"
 
 lint: $(VENV)/.dev
 	@.ci/gates
@@ -42,6 +42,7 @@ lab: host $(VENV)/.dev bpf
 	@$(BIN)/python -m pytest tests/lab $(PYTEST_ARGS)
 
 lab-full: host $(VENV)/.dev bpf
+	@$(BIN)/python -m pytest -m long
 	@$(BIN)/python -m tests.lab.scoreboard
 
 samples: host $(VENV)/.dev bpf

@@ -92,7 +92,13 @@ def expected(probe_set: str) -> tuple[Records, Counter[str]]:
 
 
 @pytest.mark.parametrize(
-    ("loader", "probe_set"), [("core", "standard"), ("core", "full"), ("bcc", "full")]
+    ("loader", "probe_set"),
+    [
+        ("core", "standard"),
+        ("core", "full"),
+        # Removing each of its probes takes the kernel 0.1 s.
+        pytest.param("bcc", "full", marks=pytest.mark.long),
+    ],
 )
 def test_every_call_of_every_row_is_counted_exactly(
     tmp_path: Path, caller: Path, loader: str, probe_set: str

@@ -53,6 +53,7 @@ def recorded_late(folder: Path) -> list[Path]:
             return list(pool.map(Recorder.stop, running))
 
 
+@pytest.mark.long
 def test_late_recorders_are_matched_and_the_true_offset_is_in_the_band(
     tmp_path: Path,
 ) -> None:

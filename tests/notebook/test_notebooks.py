@@ -57,7 +57,9 @@ def on_case(label: str, case: Path) -> dict[str, nbformat.NotebookNode]:
 
 @pytest.fixture(scope="module")
 def run(
-    sample_case: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    sample_case: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Run:
     """Run everything once: a kernel and its imports take longer than a notebook."""
     folder = tmp_path_factory.mktemp("own")
@@ -66,10 +68,20 @@ def run(
     source = LOADING.format(case=str(case), bundles=str(folder))
     loading = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     notebooks = {"own/loading": loading, **on_case("own", case)}
-    for name in SAMPLES:
+    for name in asked_samples(request.session):
         notebooks |= on_case(name, sample_case(name))
     views = {"COLDTRACE_VIEWS": str(folder / "views")}
     return Run(answers=run_notebooks(notebooks, folder, views), loading=loading)
+
+
+def asked_samples(session: pytest.Session) -> list[str]:
+    """Return the samples that a selected test looks at: each costs seconds."""
+    asked = {
+        item.callspec.params.get("sample")
+        for item in session.items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    }
+    return [name for name in SAMPLES if name in asked]
 
 
 def write_hostile_job(folder: Path) -> None:
@@ -89,7 +101,13 @@ def planted(truth: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize(
+    "sample",
+    [
+        pytest.param(name, marks=[] if name == "late-rank" else pytest.mark.long)
+        for name in SAMPLES
+    ],
+)
 def test_answers_on_a_sample_are_what_was_planted(
     sample: str, run: Run, root: Path
 ) -> None:

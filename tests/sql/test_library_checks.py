@@ -28,7 +28,14 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = sorted(path for path in (ROOT / "samples").iterdir() if path.is_dir())
 MADE = "made"
-CASES = [MADE, *(path.name for path in SAMPLES if list(path.glob("*.bundle")))]
+OTHERS = [path.name for path in SAMPLES if list(path.glob("*.bundle"))]
+CASES = [
+    MADE,
+    *(
+        pytest.param(name, marks=[] if name == "late-rank" else pytest.mark.long)
+        for name in OTHERS
+    ),
+]
 STEP_NS = 10_000_000
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 VIEWS = sorted(
     path.stem
     for path in (library_folder() / "staging").glob("*.sql")
-    # What was imported comes in no bundle; the tests of the importers look at it.
-    if not path.stem.startswith("stg_imported_")
+    # What was imported or chosen comes in no bundle; it has tests of its own.
+    if not path.stem.startswith(("stg_imported_", "stg_step_marker"))
 )
 RAW = {
     "stg_host": "fact_host",
@@ -29,8 +29,10 @@ RAW = {
     "stg_probe": "fact_probe",
     "stg_loss": "fact_loss",
     "stg_budget_step": "fact_budget_step",
+    "stg_config": "fact_config",
+    "stg_mapping": "fact_mapping",
 }
-RENAMED = {"call_depth": "depth"}
+RENAMED = {"call_depth": "depth", "setting": "key", "setting_value": "value"}
 NUMBERED = {"problem_number"}
 
 
@@ -43,6 +45,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Case:
     host.fact("library", **library)
     lost = {"stream": "off_cpu", "probe_id": None, "cpu": 1, "reason": "ring_full"}
     host.fact("loss", **lost, lost_count=1, first_ns=40, last_ns=40)
+    host.fact("config", scope="process", pid=7, key="nice", value="0", source="/proc")
+    mapping = {"pid": 7, "library_ref": 1, "start_address": "1000"}
+    host.fact("mapping", **mapping, end_address="2000", file_offset=0, seen_ns=50)
     step = {"time_ns": 60, "step": "off_cpu_totals", "stream": "off_cpu"}
     host.fact("budget_step", **step, effect="", share_ppm=30_000, budget_ppm=20_000)
     host.rank(3).collective(start_ns=1_000, duration_ns=500, peer_rank=2)
