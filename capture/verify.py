@@ -151,7 +151,7 @@ def parse_manifest(data: bytes) -> tuple[dict[str, Any], list[Problem]]:
     """
     try:
         parsed: object = json.loads(data, parse_constant=_refuse)
-    except ValueError:
+    except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
         raise ArchiveError("bad_manifest", "manifest.json is not a JSON object")
@@ -322,7 +322,7 @@ def _rows(
 def _line_faults(line: bytes, keys: tuple[Any, ...]) -> list[str]:
     try:
         row: object = json.loads(line, parse_constant=_refuse)
-    except ValueError:
+    except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
         return [" is not a JSON object"]

@@ -35,6 +35,20 @@ def test_a_sound_bundle_has_no_problems(tmp_path: Path, bundle: bytes) -> None:
     assert found.manifest is not None
 
 
+def test_text_nested_too_deep_to_be_read_is_refused_in_words(
+    tmp_path: Path, bundle: bytes
+) -> None:
+    members = unpack(bundle)
+    fact = next(name for name in members if name.startswith("facts/"))
+    deep = b"[" * 200_000
+
+    manifest = _verify(tmp_path, pack(members | {"manifest.json": deep}))
+    row = _verify(tmp_path, pack(members | {fact: deep + b"\n"}))
+
+    assert [problem.kind for problem in manifest.problems] == ["bad_manifest"]
+    assert "bad_fact" in {problem.kind for problem in row.problems}
+
+
 @pytest.mark.slow
 def test_a_flipped_byte_is_found_or_changes_no_content(
     tmp_path: Path, bundle: bytes
