@@ -15,6 +15,7 @@ from pathlib import Path
 PROC = Path("/proc")
 
 _MAX_MAPS = 64 << 20
+_MAX_ENVIRONMENT = 4 << 20
 _LINE = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) ([0-9a-f]+):([0-9a-f]+) (\d+) +"
     rb"(/.*)$",
@@ -173,6 +174,17 @@ def _parse_stat(data: bytes) -> TaskStat | None:
         parent_pid=int(fields[1]),
         start_ticks=int(fields[19]),
     )
+
+
+def read_environment(process: Path) -> list[tuple[bytes, bytes]]:
+    """Return names and values of a process, given its folder; none if it is closed."""
+    try:
+        with (process / "environ").open("rb") as file:
+            data = file.read(_MAX_ENVIRONMENT)
+    except OSError:
+        return []
+    entries = (entry.partition(b"=") for entry in data.split(b"\0"))
+    return [(name, value) for name, _, value in entries]
 
 
 def _read(path: Path) -> bytes:

@@ -21,12 +21,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from capture import procfs
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 _NUMBER = re.compile(r"\d{1,9}")
-_MAX_ENVIRONMENT = 4 << 20
 _MAX_WORD = 256
 
 # Source, rank, local rank, world size.
@@ -75,14 +76,8 @@ def read_rank(process: Path) -> Rank | None:
 
 def read_allowed(process: Path) -> dict[str, str]:
     """Return the variables of a process that say something about its rank."""
-    try:
-        with (process / "environ").open("rb") as file:
-            data = file.read(_MAX_ENVIRONMENT)
-    except OSError:
-        return {}
     found: dict[str, str] = {}
-    for entry in data.split(b"\0"):
-        name, _, value = entry.partition(b"=")
+    for name, value in procfs.read_environment(process):
         key = name.decode("ascii", "replace")
         if key in ALLOWED and key not in found:
             found[key] = value[:_MAX_WORD].decode("utf-8", "replace")

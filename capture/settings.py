@@ -49,7 +49,6 @@ _PLAIN = re.compile(
     r"-?\d{1,12}|\^?[A-Za-z][A-Za-z0-9]{0,15}(?:,[A-Za-z0-9]{1,16}){0,7}"
 )
 _CHOSEN = re.compile(r"\[([^\]]+)\]")
-_MAX_ENVIRONMENT = 4 << 20
 _MAX_VALUE = 128
 
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0"
@@ -181,14 +180,8 @@ def _share(limit: str) -> float:
 
 def _environment(process: Path) -> dict[str, str]:
     """Return the listed variables; of a value that is no plain word only that it is."""
-    try:
-        with (process / "environ").open("rb") as file:
-            data = file.read(_MAX_ENVIRONMENT)
-    except OSError:
-        return {}
     found: dict[str, str] = {}
-    for entry in data.split(b"\0"):
-        raw, _, value = entry.partition(b"=")
+    for raw, value in procfs.read_environment(process):
         name = raw.decode("ascii", "replace")
         text = value.decode("ascii", "replace")
         if name in BY_VALUE:
