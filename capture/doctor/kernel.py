@@ -111,6 +111,12 @@ def ring_buffer_row(refusal: str | None, *, is_permitted: bool) -> Row:
     )
 
 
+def _untried(capability: str, needed_for: str, refusal: str) -> Row:
+    """Return the row of a trial for which a right was missing."""
+    sentence = f"could not be tried without CAP_BPF and CAP_PERFMON: {refusal}"
+    return Row(FAMILY, capability, UNKNOWN, sentence, needed_for)
+
+
 def uprobe_multi_row(outcome: Seen | str, *, is_permitted: bool) -> Row:
     """Judge links of many probes, by one on code of our own that was called once."""
     capability = "uprobe_multi"
@@ -121,8 +127,7 @@ def uprobe_multi_row(outcome: Seen | str, *, is_permitted: bool) -> Row:
             return Row(FAMILY, capability, OK, sentence, needed_for)
         outcome = "a probe on our own code was attached and never hit"
     if not is_permitted:
-        sentence = f"could not be tried without CAP_BPF and CAP_PERFMON: {outcome}"
-        return Row(FAMILY, capability, UNKNOWN, sentence, needed_for)
+        return _untried(capability, needed_for, outcome)
     return Row(
         FAMILY,
         capability,
@@ -145,8 +150,7 @@ def perf_uprobe_row(outcome: Seen | str, *, has_multi: bool, is_permitted: bool)
         sentence = f"not to be had ({refusal}), and not needed here with loader core"
         return Row(FAMILY, capability, OK, sentence, needed_for)
     if not is_permitted:
-        sentence = f"could not be tried without CAP_BPF and CAP_PERFMON: {refusal}"
-        return Row(FAMILY, capability, UNKNOWN, sentence, needed_for)
+        return _untried(capability, needed_for, refusal)
     return Row(
         FAMILY,
         capability,
@@ -233,8 +237,7 @@ def return_probe_row(refusal: str | None, *, is_permitted: bool) -> Row:
             "--no-return-probes for programs whose callbacks unwind through a call",
         )
     if not is_permitted:
-        sentence = f"could not be tried without CAP_BPF and CAP_PERFMON: {refusal}"
-        return Row(FAMILY, capability, UNKNOWN, sentence, needed_for)
+        return _untried(capability, needed_for, refusal)
     return Row(
         FAMILY,
         capability,
