@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import altair as alt
 import polars as pl
 
 from workbench.charts.accused import job_of_interest
+from workbench.charts.class_bars import class_bars
 from workbench.charts.frame import chart_frame, drawable
 from workbench.charts.reading import figure
-from workbench.charts.theme import CLASS_COLOURS, WIDTH, class_colour, themed
+from workbench.charts.theme import themed
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from workbench.store.case import Case
 
 COMPARISON_SCHEMA = {
@@ -70,24 +72,8 @@ def comparison_chart(frame: pl.DataFrame) -> alt.Chart:
         Columns of `COMPARISON_SCHEMA`.
     """
     title, subtitle = _reading(frame)
-    order = frame.sort("place")["run"].unique(maintain_order=True).to_list()
-    stack = {name: place for place, name in enumerate(CLASS_COLOURS)}
-    stacked = frame.with_columns(
-        stack=pl.col("class").replace_strict(
-            stack, default=len(stack), return_dtype=pl.Int32
-        )
-    )
-    chart = (
-        alt.Chart(stacked)
-        .mark_bar(height=24)
-        .encode(
-            x=alt.X("mean_ms:Q", title="mean time of a step, all ranks (ms)"),
-            y=alt.Y("run:N", sort=order, title=None, axis=alt.Axis(tickSize=0)),
-            color=class_colour(frame["class"]),
-            order=alt.Order("stack:Q"),
-            tooltip=["run", "class", alt.Tooltip("mean_ms", format=".3f")],
-        )
-        .properties(width=WIDTH, height=alt.Step(34))
+    chart = class_bars(
+        frame, "run", title="mean time of a step, all ranks (ms)", bar=24, step=34
     )
     return themed(chart, title=title, subtitle=subtitle)
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import altair as alt
 import polars as pl
 
 from workbench.charts.accused import LATE_STEP, job_of_interest, rank_of_interest
+from workbench.charts.class_bars import class_bars
 from workbench.charts.frame import chart_frame
 from workbench.charts.reading import figure
-from workbench.charts.theme import CLASS_COLOURS, WAITS, WIDTH, class_colour, themed
+from workbench.charts.theme import WAITS, themed
 
 if TYPE_CHECKING:
+    import altair as alt
+
     from workbench.store.case import Case
 
 TIME_BUDGET_SCHEMA = {
@@ -116,25 +118,7 @@ def time_budget_chart(frame: pl.DataFrame) -> alt.Chart:
         Columns of `TIME_BUDGET_SCHEMA`.
     """
     title, subtitle = _reading(frame)
-    order = frame.sort("place")["who"].unique(maintain_order=True).to_list()
-    rank_of = {name: place for place, name in enumerate(CLASS_COLOURS)}
-    stacked = frame.with_columns(
-        stack=pl.col("class").replace_strict(
-            rank_of, default=len(rank_of), return_dtype=pl.Int32
-        )
-    )
-    chart = (
-        alt.Chart(stacked)
-        .mark_bar(height=18)
-        .encode(
-            x=alt.X("mean_ms:Q", title="mean time of a step (ms)"),
-            y=alt.Y("who:N", sort=order, title=None, axis=alt.Axis(tickSize=0)),
-            color=class_colour(frame["class"]),
-            order=alt.Order("stack:Q"),
-            tooltip=["who", "class", alt.Tooltip("mean_ms", format=".3f")],
-        )
-        .properties(width=WIDTH, height=alt.Step(24))
-    )
+    chart = class_bars(frame, "who", title="mean time of a step (ms)", bar=18, step=24)
     return themed(chart, title=title, subtitle=subtitle)
 
 
